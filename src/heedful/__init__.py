@@ -1,0 +1,62 @@
+"""heedful: a control layer for prompt memory.
+
+A model answers first without memory; only when it is unsure is memory consulted, and the second
+answer replaces the first only if confidence and guards say so.
+"""
+
+from heedful import arms
+from heedful.control import Controller, Episode
+from heedful.errors import (
+    HeedfulError,
+    LockError,
+    LogprobError,
+    MalformedError,
+    MissingError,
+    ModelError,
+    PolicyError,
+    StoreError,
+    UsageError,
+)
+from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory.database import Database
+from heedful.memory.formats import new_entry, read_entries
+from heedful.memory.journal import SqliteJournal
+from heedful.models.chat import ChatModel
+from heedful.models.embedded import EmbeddedModel
+from heedful.models.scripted import ScriptedModel
+from heedful.sources import MemorySource, RetrySource
+from heedful.stages.guard import ContractGuard
+from heedful.types import Budget, Decode, Entry, Outcome, Policy, Task
+
+__all__ = [
+    "Budget",
+    "ChatModel",
+    "ContractGuard",
+    "Controller",
+    "Database",
+    "Decode",
+    "EmbeddedModel",
+    "Entry",
+    "Episode",
+    "HeedfulError",
+    "LockError",
+    "LogprobError",
+    "MalformedError",
+    "MemoryBank",
+    "MemorySource",
+    "MissingError",
+    "ModelError",
+    "Outcome",
+    "Policy",
+    "PolicyError",
+    "RetrySource",
+    "ScriptedModel",
+    "SqliteJournal",
+    "SqliteStore",
+    "StoreError",
+    "Task",
+    "UsageError",
+    "arms",
+    "new_entry",
+    "read_entries",
+]

@@ -1,0 +1,50 @@
+"""Named points of the policy space: the arms of the paper, none with code of its own."""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+from .types import Budget, Policy
+
+
+def never() -> Policy:
+    """The baseline: one pass, no memory."""
+    return Policy()
+
+
+def retry(threshold: float = inf, *, signal: str = "mean") -> Policy:
+    """The same prompt again for the same price as a second pass, without memory."""
+    return Policy(signal=signal, threshold=threshold, sources=("retry",))
+
+
+def always(source: str) -> Policy:
+    """Memory in every prompt, no way back: one call with a longer prompt."""
+    return Policy(first=source, guards=())
+
+
+def fixed_budget(source: str, *, passes: int = 2) -> Policy:
+    """Consult at every step until the budget is spent, and take what comes."""
+    return Policy(threshold=inf, sources=(source,), guards=(), budget=Budget(passes=passes))
+
+
+def gate(source: str, threshold: float, *, signal: str = "mean") -> Policy:
+    """Consult when unsure and take what passes the guards."""
+    return Policy(signal=signal, threshold=threshold, sources=(source,))
+
+
+def choose(source: str, threshold: float, margin: float, *, signal: str = "mean") -> Policy:
+    """Consult when unsure and take what is surer by a margin."""
+    return Policy(signal=signal, threshold=threshold, sources=(source,), margins={source: margin})
+
+
+def cascade(
+    sources: Sequence[str], threshold: float, margins: Mapping[str, float] | None, *, signal: str = "mean"
+) -> Policy:
+    """Try the sources in order; the first accepted candidate wins."""
+    return Policy(signal=signal, threshold=threshold, sources=tuple(sources), margins=margins)
+
+
+def dual(
+    sources: Sequence[str], threshold: float, margins: Mapping[str, float] | None, *, signal: str = "mean"
+) -> Policy:
+    """Try every source; the surest accepted candidate wins."""
+    return Policy(signal=signal, threshold=threshold, sources=tuple(sources), margins=margins, combine="dual")

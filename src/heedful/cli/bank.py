@@ -1,0 +1,237 @@
+"""`heedful bank`: what is in memory."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from heedful.cli.options import BankName, Json, Store
+from heedful.cli.output import print_json, result, say
+from heedful.types import Entry, Kind, State
+
+app = typer.Typer(help="Import, look at, retire and export memory entries.", no_args_is_help=True)
+
+EntryId = Annotated[str, typer.Argument(help="The entry's id, or a beginning of it.", metavar="ENTRY")]
+Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the entry.")]
+FormatName = Annotated[
+    Literal["jsonl", "text"] | None,
+    typer.Option("--format", help="File format [default: by the file's ending]."),
+]
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="JSON lines, or a plain text list with one entry a line.")],
+    bank: BankName = "default",
+    format: FormatName = None,
+    kind: Annotated[Kind, typer.Option(help="Kind of entries that do not say theirs.")] = "rule",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Import the good lines of a file that has bad ones.")
+    ] = False,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Add the entries of a file: all of them, or none when a line is bad (unless --skip-bad)."""
+    from heedful.cli.opening import open_store
+    from heedful.memory.formats import read_entries
+
+    entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
+    new = open_store(store).put(bank, entries)
+    for number, problem in bad:
+        say(f"heedful: {file.name} line {number} was left out: {problem}")
+    if json:
+        skipped = [{"line": number, "problem": problem} for number, problem in bad]
+        print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
+        return
+    known = f", {len(entries) - new} were there already" if new < len(entries) else ""
+    result().print(f"{new} entries added to bank {bank}{known}")
+
+
+@app.command()
+def add(
+    text: Annotated[str, typer.Argument(help="What the entry says; of an exemplar, the problem.")],
+    bank: BankName = "default",
+    kind: Annotated[Kind, typer.Option(help="Kind of the entry.")] = "rule",
+    response: Annotated[str, typer.Option(help="Of an exemplar: the worked answer.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be given several times.")] = None,
+    source: Annotated[str, typer.Option(help="Where it comes from.")] = "command line",
+    id: Annotated[str, typer.Option(help="Its id; an id that exists gets a new version.")] = "",
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Add one entry, or a new version of one."""
+    from heedful.cli.opening import open_store
+    from heedful.errors import UsageError
+    from heedful.memory.formats import new_entry
+
+    try:
+        entry = new_entry(text, kind=kind, response=response, tags=tag or (), source=source, id=id)
+    except ValueError as error:
+        raise UsageError(f"the entry was not added: {error}") from error
+    opened = open_store(store)
+    known = {e.id: e for e in opened.entries(bank)}.get(entry.id)
+    if known is not None:  # a new version keeps its entry's state
+        entry = _in_state(entry, known.state, known.reason)
+    new = opened.put(bank, [entry])
+    if json:
+        print_json({"bank": bank, "new": new, **_fields(entry)})
+        return
+    result().print(f"{entry.id} {'added to' if new else 'was already in'} bank {bank}", markup=False)
+
+
+@app.command()
+def ls(
+    bank: Annotated[
+        str | None, typer.Option("--bank", "-b", help="Name of the bank [default: all banks].")
+    ] = None,
+    state: Annotated[State | None, typer.Option(help="Only entries in this state.")] = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """List entries with their state."""
+    from heedful.cli.opening import open_store, require_bank
+
+    opened = open_store(store)
+    if bank is not None:
+        require_bank(opened, bank)
+    names = [bank] if bank is not None else list(opened.banks())
+    found = {name: [e for e in opened.entries(name) if state is None or e.state == state] for name in names}
+    if json:
+        print_json(
+            {"banks": {name: [_fields(entry) for entry in entries] for name, entries in found.items()}}
+        )
+        return
+    if not found:
+        say("no bank yet: heedful bank import FILE makes one")
+    for name, entries in found.items():
+        _draw(name, entries)
+
+
+@app.command()
+def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: Json = False) -> None:
+    """Show an entry: content, versions, changes of state, evidence."""
+    from datetime import datetime
+
+    from heedful.cli.opening import open_store, require_bank
+
+    opened = open_store(store)
+    require_bank(opened, bank)
+    found = opened.entry(bank, entry)
+    evidence = [e for e in opened.evidence(bank) if e.entry == found.id]
+    seen = Counter("help" if e.utility > 0 else "hurt" if e.utility < 0 else "none" for e in evidence)
+    history = opened.history(bank, found.id)
+    versions = [version.digest for version in opened.versions(bank, found.id)]
+    if json:
+        changes = [{"at": at, "state": state, "reason": reason} for at, state, reason in history]
+        counted = {"uses": len(evidence), "helps": seen["help"], "hurts": seen["hurt"]}
+        print_json(
+            {"bank": bank, **_fields(found), "versions": versions, "history": changes, "evidence": counted}
+        )
+        return
+    lines = [f"{found.id}  {found.kind}, {_state(found)}", f"  {found.text}"]
+    lines += [f"  → {found.response}"] if found.response else []
+    lines += [f"  tags: {', '.join(found.tags)}"] if found.tags else []
+    lines += [f"  source: {found.source}"] if found.source else []
+    lines += [f"  version: {found.digest[:12]} ({len(versions)} in all)"]
+    lines += [f"  evidence: {len(evidence)} uses, {seen['help']} helps, {seen['hurt']} hurts"]
+    for at, state, reason in history:
+        lines.append(f"  {datetime.fromtimestamp(at):%Y-%m-%d %H:%M} {state}: {reason or 'no reason given'}")
+    result().print("\n".join(lines), markup=False)
+
+
+@app.command()
+def retire(
+    entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
+) -> None:
+    """Retire an entry: it stays in the bank but is never recalled."""
+    _change(entry, "retired", reason, bank, store, json)
+
+
+@app.command()
+def restore(
+    entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
+) -> None:
+    """Make a retired or protected entry an ordinary one again."""
+    _change(entry, "active", reason, bank, store, json)
+
+
+@app.command()
+def protect(
+    entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
+) -> None:
+    """Protect an entry: it cannot be retired."""
+    _change(entry, "protected", reason, bank, store, json)
+
+
+@app.command()
+def export(
+    file: Annotated[Path | None, typer.Argument(help="Where to [default: standard output].")] = None,
+    bank: BankName = "default",
+    format: FormatName = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Write a bank as JSON lines or as a text list that `import` reads back."""
+    from heedful.cli.opening import open_store, require_bank
+    from heedful.errors import UsageError
+    from heedful.memory.formats import format_of, write_entries
+
+    opened = open_store(store)
+    require_bank(opened, bank)
+    entries = opened.entries(bank)
+    chosen = format or ("jsonl" if file is None else format_of(file))
+    if json:
+        print_json({"bank": bank, "entries": [_fields(entry) for entry in entries]})
+        return
+    written = "".join(f"{line}\n" for line in write_entries(entries, chosen))
+    if file is None:
+        typer.echo(written, nl=False)
+        return
+    try:
+        file.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+    say(f"{len(entries)} entries written to {file}")
+
+
+def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:
+    from heedful.cli.opening import open_store, require_bank
+
+    opened = open_store(store)
+    require_bank(opened, bank)
+    changed = opened.mark(bank, entry, state, reason)
+    if json:
+        print_json({"bank": bank, **_fields(changed)})
+        return
+    result().print(f"{changed.id} in bank {bank} is now {_state(changed)}", markup=False)
+
+
+def _draw(name: str, entries: list[Entry]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"{name}: {len(entries)} entries", title_justify="left", box=None, pad_edge=False)
+    table.add_column("id", no_wrap=True)
+    table.add_column("kind")
+    table.add_column("state")
+    table.add_column("text", ratio=1)
+    for entry in entries:
+        table.add_row(escape(entry.id), entry.kind, escape(_state(entry)), escape(entry.text))
+    result().print(table)
+
+
+def _state(entry: Entry) -> str:
+    return f"{entry.state}: {entry.reason}" if entry.reason else entry.state
+
+
+def _in_state(entry: Entry, state: State, reason: str) -> Entry:
+    from dataclasses import replace
+
+    return replace(entry, state=state, reason=reason)
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    from heedful.memory.formats import entry_fields
+
+    return entry_fields(entry)

@@ -1,0 +1,107 @@
+"""`heedful doctor`: is everything in place?"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from heedful.cli.options import Json, Store, Url
+from heedful.cli.output import print_json, result
+from heedful.errors import HeedfulError
+
+PACKAGES = ("aiohttp", "bm25s", "jsonschema", "msgspec", "numpy", "safetensors", "tokenizers", "xllamacpp")
+
+
+def doctor(url: Url = None, store: Store = None, json: Json = False) -> None:
+    """Check Python, packages, weights, the store and the endpoint; exit 1 if something must be mended."""
+    checks: dict[str, Callable[[], str]] = {
+        "python": _python,
+        "packages": _packages,
+        "weights": _weights,
+        "store": lambda: _store(store),
+        "key": _key,
+    }
+    if url is not None:
+        checks["endpoint"] = lambda: _endpoint(url)
+    findings = [_finding(name, check) for name, check in checks.items()]
+    if json:
+        print_json({"ok": all(f["ok"] for f in findings), "checks": findings})
+    else:
+        for finding in findings:
+            mark = "ok  " if finding["ok"] else "MEND"
+            result().print(f"{mark} {finding['name']:<10} {finding['detail']}", markup=False, soft_wrap=True)
+    if not all(finding["ok"] for finding in findings):
+        raise typer.Exit(1)
+
+
+def _finding(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"name": name, "ok": True, "detail": check()}
+    except HeedfulError as error:
+        return {"name": name, "ok": False, "detail": str(error)}
+
+
+def _python() -> str:
+    return f"{sys.version.split()[0]} on {sys.platform}"
+
+
+def _packages() -> str:
+    from importlib.metadata import version
+
+    broken = []
+    for name in PACKAGES:
+        try:
+            importlib.import_module(name)
+        except (ImportError, OSError) as error:
+            broken.append(f"{name} ({error})")
+    if broken:
+        raise HeedfulError(f"{', '.join(broken)} does not load: pip install --force-reinstall heedful")
+    return ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+
+
+def _weights() -> str:
+    from heedful.models import weights
+    from heedful.models.catalogue import CATALOGUE
+
+    here = [name for name in CATALOGUE if weights.status(name).state == "present"]
+    for name in here:
+        weights.verify(name)
+    needed = [name for name in ("smollm2-135m", "all-minilm-l6-v2") if name not in here]
+    absent = f"; pulled at first use: {', '.join(needed)}" if needed else ""
+    return f"{', '.join(here) or 'none'} here, sha256 right{absent}"
+
+
+def _store(path: Path | None) -> str:
+    from heedful.cli.opening import open_store
+
+    opened = open_store(path)
+    with opened.database.reading() as connection:
+        (state,) = connection.execute("PRAGMA integrity_check").fetchone()
+    if state != "ok":
+        raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
+    banks = opened.banks()
+    return f"{opened.database.path}: {len(banks)} banks, {sum(banks.values())} entries, sound"
+
+
+def _key() -> str:
+    return (
+        "OPENAI_API_KEY is set"
+        if os.environ.get("OPENAI_API_KEY")
+        else "no OPENAI_API_KEY; local models need none"
+    )
+
+
+def _endpoint(url: str) -> str:
+    import asyncio
+
+    from heedful.models.chat import ChatModel
+    from heedful.types import Message, Prompt
+
+    model = ChatModel(base_url=url, timeout=20.0, retries=0, model=os.environ.get("HEEDFUL_MODEL", ""))
+    prompt = Prompt(messages=(Message(role="user", content="Say hello."),), max_tokens=4)
+    decode = asyncio.run(model.decode(prompt))
+    return f"{url} answers in {decode.seconds:.2f} s, {'with' if decode.tokens else 'without'} log-probs"

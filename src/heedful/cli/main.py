@@ -1,0 +1,56 @@
+"""`heedful`: every command, and what happens when one fails."""
+
+import sys
+
+import typer
+
+from heedful.cli import ask, bank, demo, doctor, probe, weights, why
+from heedful.errors import HeedfulError
+
+app = typer.Typer(
+    name="heedful",
+    help="Prompt memory under control: answer first, consult memory only when unsure, roll back what hurts.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("ask")(ask.ask)
+app.command("why")(why.why)
+app.command("probe")(probe.probe)
+app.command("doctor")(doctor.doctor)
+app.add_typer(bank.app, name="bank")
+app.add_typer(weights.app, name="weights")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("heedful"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options before the command."""
+
+
+def run() -> None:
+    """Run the command line; a person's mistake ends with one sentence and its exit code."""
+    try:
+        app()
+    except HeedfulError as error:
+        print(f"heedful: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("heedful: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

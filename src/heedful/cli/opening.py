@@ -1,0 +1,68 @@
+"""Open what a command works with: the model, the store, a bank."""
+
+from pathlib import Path
+
+from heedful.cli.output import progress, say
+from heedful.errors import UsageError
+from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory.bank import Method
+from heedful.memory.database import Database
+from heedful.models.catalogue import CATALOGUE
+from heedful.ports import Model
+
+
+def open_model(url: str | None, model: str | None, weights: str, threads: int | None) -> Model:
+    """The endpoint at `url`, or the embedded model, whose weights are pulled when they are not here."""
+    if url is not None:
+        from heedful.models.chat import ChatModel
+
+        return ChatModel(base_url=url, model=model or "")
+    from heedful.models.embedded import EmbeddedModel
+
+    if weights in CATALOGUE:
+        pull_weights(weights)
+    chosen = weights if weights in CATALOGUE else Path(weights)
+    return EmbeddedModel(weights=chosen, threads=threads)
+
+
+def pull_weights(name: str) -> Path:
+    """Weights from the cache, or downloaded under a progress bar."""
+    from heedful.models import weights
+
+    if weights.status(name).state == "present":
+        return weights.path(name)
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    if not progress().is_terminal:
+        say(f"downloading the weights {name} ({CATALOGUE[name].size / 1e6:.0f} MB)")
+    with Progress(*columns, console=progress()) as bars:
+        rows = {
+            file.name: bars.add_task(f"{name}: {file.name}", total=file.size)
+            for file in CATALOGUE[name].files
+        }
+        return weights.pull(name, lambda p: bars.update(rows[p.file], completed=p.done))
+
+
+def open_store(path: Path | None) -> SqliteStore:
+    return SqliteStore(Database(path))
+
+
+def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -> MemoryBank:
+    """A bank with its vectors kept in the store; MiniLM is pulled when recall needs it."""
+    from heedful.memory.vectors import VectorCache
+
+    entries = store.entries(name)
+    if entries and method != "bm25":
+        pull_weights("all-minilm-l6-v2")
+    return MemoryBank(name, entries, method=method, threshold=threshold, cache=VectorCache(store.database))
+
+
+def require_bank(store: SqliteStore, name: str) -> None:
+    """Refuse the name of a bank that is not there, and say which are."""
+    banks = store.banks()
+    if name not in banks:
+        known = f"there are {', '.join(banks)}" if banks else "there is none yet"
+        raise UsageError(
+            f"there is no bank {name!r}: {known}; heedful bank import FILE --bank {name} makes it"
+        )

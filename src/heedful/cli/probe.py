@@ -1,0 +1,55 @@
+"""`heedful probe`: what an endpoint can give."""
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli.options import Json, ModelName
+from heedful.cli.output import print_json, result, say
+
+if TYPE_CHECKING:
+    from heedful.models.probe import Probe
+
+
+def probe(
+    url: Annotated[str, typer.Argument(help="Base URL, such as http://127.0.0.1:8000/v1, or `embedded`.")],
+    model: ModelName = None,
+    json: Json = False,
+) -> None:
+    """Ask an endpoint a few questions and report which confidence signals it allows."""
+    from heedful.models.chat import ChatModel
+    from heedful.models.probe import probe as ask
+
+    if url == "embedded":
+        from heedful.cli.opening import open_model
+        from heedful.models.embedded import DEFAULT_WEIGHTS, EmbeddedModel
+
+        embedded = open_model(None, None, model or DEFAULT_WEIGHTS, None)
+        assert isinstance(embedded, EmbeddedModel)
+        chat = embedded.chat
+    else:
+        chat = ChatModel(base_url=url, model=model or "", timeout=60.0)
+    say("asking about ten short questions …")
+    found = asyncio.run(ask(chat))
+    if json:
+        print_json(asdict(found))
+        return
+    result().print(_told(found), markup=False)
+
+
+def _told(found: "Probe") -> str:
+    drift = "" if found.logprob_drift is None else f", log-probs within {found.logprob_drift:.2g}"
+    cached = f"seen ({found.cached_tokens} tokens reused)" if found.cached_tokens else "not seen"
+    return "\n".join(
+        [
+            f"{found.endpoint} {found.model}".rstrip(),
+            f"  log-probs      {found.logprobs} {found.logprob_problem}".rstrip(),
+            f"  top_logprobs   {found.top_logprobs or 'none'}",
+            f"  greedy text    {'repeatable' if found.deterministic_text else 'not repeatable'}{drift}",
+            f"  prefix cache   {cached}",
+            f"  JSON schema    {'kept' if found.json_schema else 'not kept'}",
+            f"  signals        {', '.join(found.signals)}",
+        ]
+    )

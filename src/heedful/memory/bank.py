@@ -1,0 +1,88 @@
+"""A named set of entries with a way to recall them."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from heedful.types import Entry, Recall, Spec, digest_of
+
+if TYPE_CHECKING:
+    from heedful.memory.dense import Embedder
+    from heedful.memory.ranking import Index
+    from heedful.memory.vectors import VectorCache
+
+Method = Literal["dense", "bm25", "bm25_rerank"]
+
+
+class MemoryBank:
+    """A snapshot of entries; only those that are not retired can be recalled."""
+
+    def __init__(
+        self,
+        name: str,
+        entries: Sequence[Entry],
+        *,
+        method: Method = "dense",
+        threshold: float = 0.6,
+        embedder: "Callable[[], Embedder] | None" = None,
+        cache: "VectorCache | None" = None,
+    ) -> None:
+        """`threshold` is of `dense` only; `embedder` makes one when first needed (MiniLM unless given);
+        `cache` keeps the entries' vectors between runs."""
+        self.name = name
+        self.method = method
+        self.threshold = threshold
+        self._entries = tuple(entries)
+        self._live = [entry for entry in entries if entry.state != "retired"]
+        self._embedder = embedder or _minilm
+        self._cache = cache
+        self._index: Index | None = None
+        self._building = threading.Lock()
+
+    @property
+    def digest(self) -> str:
+        return digest_of(sorted([entry.id, entry.digest, entry.state] for entry in self._entries))
+
+    @property
+    def spec(self) -> Spec:
+        found = {"bank": self.name, "digest": self.digest, "recall": self.method}
+        return {**found, "threshold": self.threshold} if self.method == "dense" else found
+
+    def entries(self) -> Sequence[Entry]:
+        return self._entries
+
+    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
+        if not self._live:
+            return ()
+        if self.method == "bm25" and self._index is not None:  # too quick to be worth a thread
+            hits = self._index.search(query, limit)
+        else:
+            hits = await asyncio.to_thread(self._search, query, limit)
+        return tuple(Recall(entry=self._live[place], score=score) for place, score in hits)
+
+    def _search(self, query: str, limit: int) -> list[tuple[int, float]]:
+        with self._building:
+            if self._index is None:
+                self._index = self._build()
+        return self._index.search(query, limit)
+
+    def _build(self) -> "Index":
+        from heedful.memory.dense import DenseIndex
+        from heedful.memory.lexical import LexicalIndex
+        from heedful.memory.rerank import RerankIndex
+
+        texts, ids = [entry.text for entry in self._live], [entry.id for entry in self._live]
+        if self.method == "bm25":
+            return LexicalIndex(texts, ids)
+        embedder = self._embedder()
+        vectors = self._cache.vectors(texts, embedder) if self._cache else embedder.embed(texts)
+        dense = DenseIndex(vectors, ids, embedder, self.threshold)
+        return dense if self.method == "dense" else RerankIndex(LexicalIndex(texts, ids), dense, ids)
+
+
+def _minilm() -> "Embedder":
+    from heedful.memory.embed import MiniLM
+    from heedful.models import weights
+
+    return MiniLM(weights.path("all-minilm-l6-v2"))

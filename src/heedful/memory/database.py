@@ -1,0 +1,99 @@
+"""The SQLite file that holds banks, evidence and decisions."""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from heedful.errors import StoreError
+
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE entries (
+    seq INTEGER PRIMARY KEY, at REAL NOT NULL, bank TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
+    kind TEXT NOT NULL, text TEXT NOT NULL, response TEXT NOT NULL, tags TEXT NOT NULL, source TEXT NOT NULL
+);
+CREATE INDEX entries_by_bank ON entries (bank, id);
+CREATE TABLE states (
+    seq INTEGER PRIMARY KEY, at REAL NOT NULL, bank TEXT NOT NULL, id TEXT NOT NULL,
+    state TEXT NOT NULL, reason TEXT NOT NULL
+);
+CREATE INDEX states_by_bank ON states (bank, id);
+CREATE TABLE evidence (
+    seq INTEGER PRIMARY KEY, at REAL NOT NULL, bank TEXT NOT NULL, entry TEXT NOT NULL, version TEXT NOT NULL,
+    task TEXT NOT NULL, utility REAL NOT NULL, decision TEXT NOT NULL
+);
+CREATE INDEX evidence_by_bank ON evidence (bank, entry);
+CREATE TABLE decisions (id TEXT PRIMARY KEY, at REAL NOT NULL, record TEXT NOT NULL);
+CREATE INDEX decisions_by_time ON decisions (at);
+CREATE TABLE vectors (
+    model TEXT NOT NULL, text TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (model, text)
+);
+"""
+
+
+def default_path() -> Path:
+    """Where the store lives: under HEEDFUL_HOME, or in the platform's data folder."""
+    if home := os.environ.get("HEEDFUL_HOME"):
+        return Path(home) / "heedful.db"
+    from platformdirs import user_data_path
+
+    return user_data_path("heedful", appauthor=False) / "heedful.db"
+
+
+class Database:
+    """One connection; a transaction that returned is on disk (WAL, synchronous=FULL)."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = Path(path) if path is not None else default_path()
+        self._lock = threading.RLock()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self.path, isolation_level=None, check_same_thread=False, timeout=30.0
+            )
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"the store {self.path} does not open: {error}") from error
+        self._prepare()
+
+    def _prepare(self) -> None:
+        with self.writing() as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA_VERSION:
+                raise StoreError(f"the store {self.path} was written by a newer heedful; upgrade heedful")
+            if version == 0:
+                for statement in SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction: all of it is kept, or nothing."""
+        with self._lock, self._spoken_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._spoken_errors():
+            yield self._connection
+
+    @contextmanager
+    def _spoken_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"the store {self.path} failed: {error}") from error
+
+    def close(self) -> None:
+        self._connection.close()

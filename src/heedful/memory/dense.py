@@ -1,0 +1,40 @@
+"""Exact cosine search over MiniLM vectors."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from heedful.memory.ranking import Floats, best
+
+THRESHOLD = 0.6
+"""The paper's similarity threshold for reasoning tasks."""
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Floats: ...
+
+
+class DenseIndex:
+    """Cosine similarity with a threshold, ties by id."""
+
+    def __init__(
+        self, vectors: Floats, ids: Sequence[str], embedder: Embedder, threshold: float = THRESHOLD
+    ) -> None:
+        self._vectors = vectors
+        self._ids = list(ids)
+        self._embedder = embedder
+        self._threshold = threshold
+
+    def search(self, query: str, limit: int) -> list[tuple[int, float]]:
+        return self.nearest(self._embedder.embed([query])[0], limit)
+
+    def nearest(self, vector: Floats, limit: int) -> list[tuple[int, float]]:
+        """The entries nearest to a query's vector."""
+        return best(self._vectors @ vector, self._ids, limit, self._threshold)
+
+    def similarities(self, query: str, places: Sequence[int]) -> Floats:
+        """The query's cosine with the entries at these places."""
+        return np.asarray(self._vectors[list(places)] @ self._embedder.embed([query])[0])

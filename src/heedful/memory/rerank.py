@@ -1,0 +1,27 @@
+"""BM25 finds, MiniLM orders."""
+
+from collections.abc import Sequence
+
+from heedful.memory.dense import DenseIndex
+from heedful.memory.lexical import LexicalIndex
+from heedful.memory.ranking import best
+
+POOL = 20
+"""How many BM25 hits are reordered."""
+
+
+class RerankIndex:
+    """The best `POOL` entries by BM25, reordered by cosine similarity, ties by id."""
+
+    def __init__(self, lexical: LexicalIndex, dense: DenseIndex, ids: Sequence[str]) -> None:
+        self._lexical = lexical
+        self._dense = dense
+        self._ids = list(ids)
+
+    def search(self, query: str, limit: int) -> list[tuple[int, float]]:
+        places = [place for place, _ in self._lexical.search(query, max(POOL, limit))]
+        if not places:
+            return []
+        scores = self._dense.similarities(query, places)
+        ranked = best(scores, [self._ids[place] for place in places], limit, -1.0)
+        return [(places[at], score) for at, score in ranked]

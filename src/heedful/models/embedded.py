@@ -1,0 +1,117 @@
+"""llama.cpp in this process, reached through the same wire as any endpoint."""
+
+import hashlib
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import MissingError, ModelError
+from heedful.models import weights
+from heedful.models.catalogue import CATALOGUE
+from heedful.models.chat import ChatModel
+from heedful.types import Decode, Prompt, Traits, digest_of
+
+DEFAULT_WEIGHTS = "smollm2-135m"
+CACHE_MIB = 512
+"""Memory for prompts that left their slot; the engine's own default is 8 GiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedModel:
+    """Runs a GGUF file: one of the catalogue (`heedful weights list`) or your own.
+
+    Constructing it loads the weights. Greedy decodes are repeatable for one setting of slots and
+    flash attention; the fingerprint therefore covers both.
+    """
+
+    weights: str | Path = DEFAULT_WEIGHTS
+    threads: int | None = None
+    """None: one for each core this process may use. Take 1 where the cores are shared."""
+    slots: int = 4
+    """Requests decoded at once."""
+    context: int = 2048
+    """Tokens of each slot, prompt and answer together."""
+    flash_attention: bool = False
+    """Off: batched and cached decodes then equal lone ones (measured with the default model)."""
+    top_logprobs: int = 5
+    traits: Traits = field(init=False)
+    _server: Any = field(init=False, repr=False, compare=False)
+    chat: ChatModel = field(init=False, repr=False, compare=False)
+    """The wire to the engine."""
+
+    def __post_init__(self) -> None:
+        file, sha256 = _gguf(self.weights)
+        key = secrets.token_hex(16)
+        server = self._start(file, key)
+        chat = ChatModel(
+            base_url=server.listening_address,
+            model=file.stem,
+            key=key,
+            top_logprobs=self.top_logprobs,
+            concurrency=self.slots,
+            timeout=600.0,
+        )
+        traits = Traits(
+            name=str(self.weights) if isinstance(self.weights, str) else file.stem,
+            endpoint="embedded",
+            top_logprobs=self.top_logprobs,
+            fingerprint=digest_of([sha256, self.slots, self.context, self.flash_attention]),
+        )
+        object.__setattr__(self, "_server", server)
+        object.__setattr__(self, "chat", chat)
+        object.__setattr__(self, "traits", traits)
+
+    async def decode(self, prompt: Prompt) -> Decode:
+        return await self.chat.decode(prompt)
+
+    def _start(self, file: Path, key: str) -> Any:
+        try:
+            import xllamacpp
+        except (ImportError, OSError) as error:
+            raise MissingError(
+                f"the embedded engine does not load ({error}); run pip install xllamacpp, "
+                "and on Linux install the system's libgomp"
+            ) from error
+        flash = xllamacpp.llama_flash_attn_type
+        params = xllamacpp.CommonParams()
+        params.model.path = str(file)
+        params.model_alias = {file.stem}
+        params.api_keys = [key]
+        params.n_parallel = self.slots
+        params.n_ctx = self.context * self.slots
+        params.cpuparams.n_threads = self.threads or usable_cores()
+        params.cpuparams_batch.n_threads = self.threads or usable_cores()
+        params.flash_attn_type = (
+            flash.LLAMA_FLASH_ATTN_TYPE_ENABLED
+            if self.flash_attention
+            else flash.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        )
+        params.cache_ram_mib = CACHE_MIB
+        params.ui = False
+        params.verbosity = -1
+        try:
+            return xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise ModelError(f"the engine could not load {file.name}: {error}") from error
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _gguf(chosen: str | Path) -> tuple[Path, str]:
+    """The file and its sha256: of the catalogue by name, or any file by path."""
+    if isinstance(chosen, str) and chosen in CATALOGUE:
+        item = CATALOGUE[chosen]
+        return weights.path(chosen) / item.files[0].name, item.files[0].sha256
+    file = Path(chosen)
+    if not file.is_file():
+        known = ", ".join(CATALOGUE)
+        raise MissingError(f"there is no model {str(chosen)!r}: give a GGUF file or one of {known}")
+    with file.open("rb") as stream:
+        return file, hashlib.file_digest(stream, "sha256").hexdigest()

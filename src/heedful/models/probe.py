@@ -1,0 +1,114 @@
+"""Find out what an endpoint can give."""
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from heedful.errors import LogprobError, ModelError
+from heedful.models.chat import ChatModel
+from heedful.stages.confidence import SIGNALS, check_logprobs
+from heedful.types import Decode, Message, Prompt, Traits
+
+LogprobKind = Literal["raw", "after temperature", "unusable", "none"]
+QUESTION = "Name three colours of the rainbow."
+LONG = "Here is a list of numbers: " + ", ".join(str(n) for n in range(200)) + ".\n\n"
+COLOUR = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+TOP_LIMITS = (20, 5, 2, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What an endpoint was seen to do."""
+
+    endpoint: str
+    model: str
+    logprobs: LogprobKind
+    logprob_problem: str = ""
+    top_logprobs: int = 0
+    """The most alternatives a token came with."""
+    deterministic_text: bool
+    logprob_drift: float | None
+    """Largest difference of a log-prob between two equal greedy requests."""
+    cached_tokens: int | None
+    """Prompt tokens that the second of two requests with one prefix found cached; None: not told."""
+    json_schema: bool
+    signals: tuple[str, ...] = field(default=())
+    """Signals that are therefore usable."""
+
+
+async def probe(model: ChatModel) -> Probe:
+    """Ask a few questions and report; a first question that fails is the caller's error."""
+    model = await _widest(model)
+    first = await model.decode(_ask(QUESTION))
+    again = await model.decode(_ask(QUESTION))
+    kind, problem = await _kind(model, first)
+    usable = kind in ("raw", "after temperature")
+    top = min((len(token.top) for token in first.tokens), default=0) if usable else 0
+    traits = Traits(name=model.model, logprobs=usable, top_logprobs=top)
+    return Probe(
+        endpoint=model.base_url,
+        model=model.model,
+        logprobs=kind,
+        logprob_problem=problem,
+        top_logprobs=top,
+        deterministic_text=first.text == again.text,
+        logprob_drift=_drift(first, again) if usable else None,
+        cached_tokens=await _cached(model),
+        json_schema=await _keeps_schema(model),
+        signals=tuple(name for name, signal in SIGNALS.items() if signal.supported_by(traits)),
+    )
+
+
+def _ask(question: str, temperature: float = 0.0) -> Prompt:
+    return Prompt(
+        messages=(Message(role="user", content=question),), max_tokens=16, temperature=temperature, seed=1
+    )
+
+
+async def _widest(model: ChatModel) -> ChatModel:
+    """The model with the most top_logprobs that it accepts, or without log-probs if it accepts none."""
+    for top in TOP_LIMITS:
+        wider = replace(model, logprobs=True, top_logprobs=top)
+        try:
+            await wider.decode(_ask(QUESTION))
+        except ModelError:
+            continue
+        return wider
+    return replace(model, logprobs=False)
+
+
+async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
+    """Raw log-probs do not move with the temperature; scaled ones do."""
+    if not decode.tokens:
+        return "none", ""
+    try:
+        check_logprobs(decode)
+    except LogprobError as error:
+        return "unusable", str(error)
+    mild, hot = [await model.decode(_ask(QUESTION, temperature)) for temperature in (1.0, 2.0)]
+    if mild.tokens and hot.tokens and mild.tokens[0].top and hot.tokens[0].top:
+        moved = abs(mild.tokens[0].top[0][1] - hot.tokens[0].top[0][1])
+        return ("after temperature", "") if moved > 0.05 else ("raw", "")
+    return "raw", ""
+
+
+def _drift(one: Decode, other: Decode) -> float | None:
+    if one.text != other.text:
+        return None
+    pairs = zip(one.tokens, other.tokens, strict=False)
+    return max((abs(a.logprob - b.logprob) for a, b in pairs), default=0.0)
+
+
+async def _cached(model: ChatModel) -> int | None:
+    await model.decode(_ask(LONG + "What is the first number?"))
+    second = await model.decode(_ask(LONG + "What is the last number?"))
+    return second.usage.cached_tokens or None
+
+
+async def _keeps_schema(model: ChatModel) -> bool:
+    prompt = replace(_ask("Name a colour of the rainbow as JSON."), schema=COLOUR, max_tokens=48)
+    try:
+        answer = json.loads((await model.decode(prompt)).text)
+    except (ModelError, ValueError):
+        return False
+    return isinstance(answer, dict) and isinstance(answer.get("colour"), str)

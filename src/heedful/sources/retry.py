@@ -1,0 +1,25 @@
+"""The compute-matched control: the same prompt once more, without memory."""
+
+from dataclasses import dataclass, replace
+
+from heedful.ports import Model
+from heedful.stages.answer import read_answer
+from heedful.stages.compose import first_prompt
+from heedful.types import Attempt, Spec, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySource:
+    """Asks again; at temperature 0 a deterministic model says the same, which is the point."""
+
+    temperature: float = 0.0
+    seed: int | None = None
+
+    @property
+    def spec(self) -> Spec:
+        return {"kind": "retry", "temperature": self.temperature, "seed": self.seed}
+
+    async def attempt(self, task: Task, model: Model, baseline: Attempt | None) -> Attempt | None:
+        prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed)
+        decode = read_answer(await model.decode(prompt), task)
+        return Attempt(source="retry", prompt=prompt, decode=decode)

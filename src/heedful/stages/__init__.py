@@ -1,0 +1,1 @@
+"""The steps of the control loop as pure functions, one file a step."""

@@ -1,0 +1,42 @@
+"""Find the answer in what a model wrote."""
+
+import re
+from dataclasses import replace
+
+from heedful.types import Decode, Task
+
+THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
+
+
+def read_answer(decode: Decode, task: Task) -> Decode:
+    """The decode with its answer and where it stands; an answer that is not there is empty."""
+    start, end = _answer_span(decode.text, task.answer_pattern)
+    found = start < end
+    return replace(decode, answer=decode.text[start:end], span=(start, end) if found else None)
+
+
+def _answer_span(text: str, pattern: str | None) -> tuple[int, int]:
+    thought = THINKING.match(text)
+    start = thought.end() if thought else 0
+    if pattern is None:
+        return _trimmed(text, start, len(text))
+    match = None
+    for match in re.compile(pattern).finditer(text, start):  # noqa: B007 - the last match counts
+        pass
+    if match is None:
+        return (0, 0)
+    return _trimmed(text, *match.span(1 if match.re.groups else 0))
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    inner = text[start:end]
+    return (start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip()))
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether two answers are the same but for case, spaces and a closing full stop."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(answer: str) -> str:
+    return " ".join(answer.casefold().split()).rstrip(".")

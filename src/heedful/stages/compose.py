@@ -1,0 +1,56 @@
+"""Write the prompt of a pass: the question, and memory where its placement says."""
+
+from collections.abc import Sequence
+
+from heedful.types import Entry, Message, Placement, Prompt, Task
+
+HEADING = "Notes that may help:"
+
+
+def first_prompt(task: Task) -> Prompt:
+    """The memory-free prompt."""
+    return _prompt(task, system=task.instructions, user=task.question)
+
+
+def compose(
+    task: Task, entries: Sequence[Entry], placement: Placement = "auto", heading: str = HEADING
+) -> Prompt:
+    """The prompt with memory in its place.
+
+    `after` writes the notes behind the question, so that the first pass's text stays a prefix and a
+    server's prefix cache holds. `turns` gives exemplars as earlier chat turns; what is no exemplar
+    has no turn to be and goes `after`. `auto` is `turns` for exemplars and `after` for the rest.
+    """
+    as_turns = [e for e in entries if placement in ("auto", "turns") and e.kind == "exemplar"]
+    notes = _notes([e for e in entries if e not in as_turns], heading)
+    turns = tuple(turn for entry in as_turns for turn in _turns(entry))
+    if placement == "system":
+        return _prompt(task, system=_joined(task.instructions, notes), user=task.question)
+    if placement == "before":
+        return _prompt(task, system=task.instructions, user=_joined(notes, task.question))
+    return _prompt(task, system=task.instructions, turns=turns, user=_joined(task.question, notes))
+
+
+def _prompt(task: Task, *, system: str, user: str, turns: tuple[Message, ...] = ()) -> Prompt:
+    opening = (Message(role="system", content=system),) if system else ()
+    return Prompt(
+        messages=(*opening, *turns, Message(role="user", content=user)),
+        max_tokens=task.max_tokens,
+        schema=task.schema,
+    )
+
+
+def _turns(entry: Entry) -> tuple[Message, Message]:
+    return Message(role="user", content=entry.text), Message(role="assistant", content=entry.response)
+
+
+def _notes(entries: Sequence[Entry], heading: str) -> str:
+    return "\n".join([heading, *(f"- {_line(entry)}" for entry in entries)]) if entries else ""
+
+
+def _line(entry: Entry) -> str:
+    return f"{entry.text}\n  {entry.response}" if entry.response else entry.text
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

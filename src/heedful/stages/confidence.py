@@ -1,0 +1,171 @@
+"""How sure a pass is: higher is surer, always (METHOD: signals)."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import Literal
+
+from heedful.errors import LogprobError, PolicyError
+from heedful.types import LEAST_SURE, Attempt, Decode, Message, Prompt, Task, Token, Traits
+
+from .answer import THINKING, same_answer
+
+Need = Literal["nothing", "logprobs", "top_logprobs"]
+AGREEMENT_SAMPLES = 3
+AGREEMENT_TEMPERATURE = 0.7
+CHECK_QUESTION = "Is that answer correct? Reply with one word, yes or no."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A way to measure confidence and what it asks of the model."""
+
+    name: str
+    needs: Need
+    measure: Callable[[Decode, Sequence[Decode]], float]
+    """From the pass and the replies to this signal's own questions."""
+    questions: Callable[[Task, Attempt], tuple[Prompt, ...]] = lambda task, attempt: ()
+    extra_calls: int = 0
+
+    def supported_by(self, traits: Traits) -> bool:
+        has = {"nothing": True, "logprobs": traits.logprobs, "top_logprobs": traits.top_logprobs >= 2}
+        return has[self.needs]
+
+
+def check_logprobs(decode: Decode) -> None:
+    """Refuse log-probs that cannot be true."""
+    if not decode.text:
+        return
+    if not decode.tokens:
+        raise LogprobError(f"{decode.model} gave no log-probs; run heedful probe to see what it can give")
+    values = [token.logprob for token in decode.tokens]
+    if all(value == 0 for value in values):
+        raise LogprobError(f"{decode.model} gave log-probs that are all 0; they say nothing, do not use them")
+    if not all(-1000 <= value <= 0 for value in values):
+        odd = next(value for value in values if not -1000 <= value <= 0)
+        raise LogprobError(f"{decode.model} gave a log-prob of {odd:g}, outside -1000 to 0")
+    if _offset(decode) is None:
+        raise LogprobError(f"{decode.model} gave tokens that do not rebuild its text {decode.text[:40]!r}")
+
+
+def said_tokens(decode: Decode) -> list[Token]:
+    """The tokens of the answer with its working: think blocks and end markers dropped."""
+    thought = THINKING.match(decode.text)
+    start = thought.end() if thought else 0
+    return _between(decode, start, len(decode.text)) or list(decode.tokens)
+
+
+def answer_tokens(decode: Decode) -> list[Token]:
+    """The tokens that make up the graded answer."""
+    return [] if decode.span is None else _between(decode, *decode.span)
+
+
+def _offset(decode: Decode) -> int | None:
+    """Where the text begins in the joined tokens (a server may trim spaces); None: not there."""
+    offset = "".join(token.text for token in decode.tokens).find(decode.text)
+    return None if offset < 0 else offset
+
+
+def _between(decode: Decode, start: int, end: int) -> list[Token]:
+    at = -(_offset(decode) or 0)
+    inside = []
+    for token in decode.tokens:
+        if at < end and at + len(token.text) > start:
+            inside.append(token)
+        at += len(token.text)
+    return inside
+
+
+def _p10(values: Sequence[float]) -> float:
+    """The 10th percentile, interpolated linearly between order statistics."""
+    ordered = sorted(values)
+    place = 0.1 * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+_SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "sum": sum,
+    "first": lambda values: values[0],
+    "min": min,
+    "median": statistics.median,
+    "p10": _p10,
+}
+
+
+def _of_logprobs(name: str, pick: Callable[[Decode], list[Token]], summary: str) -> Signal:
+    def measure(decode: Decode, replies: Sequence[Decode]) -> float:
+        check_logprobs(decode)
+        values = [token.logprob for token in pick(decode)]
+        return _SUMMARIES[summary](values) if values else LEAST_SURE
+
+    return Signal(name=name, needs="logprobs", measure=measure)
+
+
+def _margin(decode: Decode, replies: Sequence[Decode]) -> float:
+    """Mean lead of the likeliest token over the second, in log-probability."""
+    check_logprobs(decode)
+    tokens = said_tokens(decode)
+    if any(len(token.top) < 2 for token in tokens):
+        raise LogprobError(f"{decode.model} gave no top_logprobs, which the signal margin needs")
+    return statistics.fmean(t.top[0][1] - t.top[1][1] for t in tokens) if tokens else LEAST_SURE
+
+
+def _samples(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
+    return tuple(
+        Prompt(
+            messages=attempt.prompt.messages,
+            max_tokens=attempt.prompt.max_tokens,
+            temperature=AGREEMENT_TEMPERATURE,
+            seed=seed,
+            schema=attempt.prompt.schema,
+        )
+        for seed in range(1, AGREEMENT_SAMPLES + 1)
+    )
+
+
+def _agreement(decode: Decode, replies: Sequence[Decode]) -> float:
+    return statistics.fmean(same_answer(reply.answer, decode.answer) for reply in replies)
+
+
+def _truth_check(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
+    said = Message(role="assistant", content=attempt.decode.text)
+    ask = Message(role="user", content=CHECK_QUESTION)
+    return (Prompt(messages=(*attempt.prompt.messages, said, ask), max_tokens=2),)
+
+
+def _ptrue(decode: Decode, replies: Sequence[Decode]) -> float:
+    """The share of "yes" among yes and no in the first token; 1 or 0 by its word without top_logprobs."""
+    reply = replies[0]
+    first = reply.tokens[0].top if reply.tokens else ()
+    weight = {"yes": 0.0, "no": 0.0}
+    for text, logprob in first:
+        if (word := text.strip().casefold()) in weight:
+            weight[word] += exp(logprob)
+    if total := sum(weight.values()):
+        return weight["yes"] / total
+    return float(reply.text.strip().casefold().startswith("yes"))
+
+
+SIGNALS: dict[str, Signal] = {
+    **{name: _of_logprobs(name, said_tokens, name) for name in _SUMMARIES},
+    **{f"answer_{name}": _of_logprobs(f"answer_{name}", answer_tokens, name) for name in _SUMMARIES},
+    "margin": Signal(name="margin", needs="top_logprobs", measure=_margin),
+    "agreement": Signal(
+        name="agreement",
+        needs="nothing",
+        measure=_agreement,
+        questions=_samples,
+        extra_calls=AGREEMENT_SAMPLES,
+    ),
+    "ptrue": Signal(name="ptrue", needs="nothing", measure=_ptrue, questions=_truth_check, extra_calls=1),
+}
+
+
+def signal_named(name: str) -> Signal:
+    if name not in SIGNALS:
+        raise PolicyError(f"there is no signal {name!r}; choose one of {', '.join(SIGNALS)}")
+    return SIGNALS[name]

@@ -1,0 +1,295 @@
+"""The values that flow through heedful; frozen, without behaviour beyond what they say of themselves."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant"]
+Placement = Literal["auto", "after", "before", "system", "turns"]
+Kind = Literal["fact", "rule", "exemplar", "hint"]
+State = Literal["active", "retired", "protected"]
+JsonSchema = Mapping[str, Any]
+Spec = Mapping[str, str | int | float | None]
+"""A kind with its settings, enough to build the same thing again from a record."""
+
+LEAST_SURE = -1000.0
+"""Confidence of a pass that gave no answer; finite, so that it survives JSON and arithmetic."""
+
+
+def digest_of(value: object) -> str:
+    """The sha256 of a value's canonical JSON."""
+    canonical = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One past step of an agent: what it saw and what it did."""
+
+    observation: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A question to answer, without its target: the controller cannot peek."""
+
+    question: str
+    id: str = ""
+    instructions: str = ""
+    """The system message of every pass."""
+    answer_pattern: str | None = None
+    """A regular expression; the last match's first group is the answer. None: the whole text."""
+    choices: tuple[str, ...] = ()
+    """The allowed answers or actions; empty: anything."""
+    schema: JsonSchema | None = None
+    """A JSON schema that the answer must satisfy."""
+    max_tokens: int = 256
+    history: tuple[Step, ...] = ()
+    """An agent's past steps, oldest first; the question is then the current observation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Everything that decides what a model is asked."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 256
+    temperature: float = 0.0
+    seed: int | None = None
+    schema: JsonSchema | None = None
+
+    @property
+    def digest(self) -> str:
+        return digest_of(
+            {
+                "messages": [[m.role, m.content] for m in self.messages],
+                "max_tokens": self.max_tokens,
+                "temperature": self.temperature,
+                "seed": self.seed,
+                "schema": None if self.schema is None else dict(self.schema),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A generated token with its log-probability and those of the likeliest alternatives."""
+
+    text: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+    """The likeliest tokens at this place with their log-probs, highest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decode:
+    """One answer of a model to one prompt."""
+
+    text: str
+    answer: str = ""
+    span: tuple[int, int] | None = None
+    """Where the answer stands in the text; None when it could not be found."""
+    tokens: tuple[Token, ...] = ()
+    """Generated tokens; empty when the endpoint gives no log-probs."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    finish: str = "stop"
+    model: str = ""
+    """Who answered: the endpoint and model, for error messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a model is and what it can give."""
+
+    name: str
+    endpoint: str = ""
+    logprobs: bool = True
+    top_logprobs: int = 0
+    """How many alternatives come with each token."""
+    fingerprint: str = ""
+    """A digest of the weights or of the endpoint and model name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One version of one memory entry; an edit is a new version with a new digest."""
+
+    id: str
+    kind: Kind
+    text: str
+    """What the entry says; of an exemplar, the problem."""
+    response: str = ""
+    """Of an exemplar: the worked answer."""
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    """Where it came from."""
+    state: State = "active"
+    reason: str = ""
+    """Why it is in this state."""
+
+    @property
+    def digest(self) -> str:
+        """The version: content only, so that retiring an entry does not change it."""
+        return digest_of([self.kind, self.text, self.response, list(self.tags)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """An entry found for a query, with its score (higher is nearer)."""
+
+    entry: Entry
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What an entry did to one task: utility of the candidate minus utility of the baseline."""
+
+    entry: str
+    version: str
+    task: str
+    utility: float
+    """-1 hurt, 0 no difference, 1 help."""
+    decision: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How many second passes a task or an episode may buy."""
+
+    passes: int | None = None
+    """At most this many second passes in a task, or in a whole episode."""
+    cooldown: int = 0
+    """Steps of an episode that must pass after a consulted step before the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What an episode has used of its budget so far."""
+
+    passes: int = 0
+    steps_since: int | None = None
+    """Steps since memory was last consulted; None: never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A point in the policy space; every arm of the paper is one (see `heedful.arms`)."""
+
+    first: str = "none"
+    """The source that decodes first; `none` is the paper's memory-free first pass."""
+    signal: str = "mean"
+    threshold: float = float("-inf")
+    """Consult iff confidence < threshold (eq. 5); -inf never, inf always."""
+    sources: tuple[str, ...] = ()
+    """Sources of the second pass, in order."""
+    combine: Literal["cascade", "dual"] = "cascade"
+    """cascade: the first accepted candidate wins; dual: all are decoded, the surest accepted wins."""
+    margins: Mapping[str, float] | None = None
+    """Per source: accept iff candidate ≥ baseline + margin (eq. 7); None: no margin test."""
+    guards: tuple[str, ...] = ("format", "valid")
+    budget: Budget = Budget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    choice: Literal["keep", "consult"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    choice: Literal["accept", "rollback"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What one guard said of a candidate; an empty reason means it passed."""
+
+    guard: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A failure that was survived: where, and what was said."""
+
+    stage: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One pass: a source's prompt, what it recalled for it and what the model answered."""
+
+    source: str
+    prompt: Prompt
+    decode: Decode
+    recalls: tuple[Recall, ...] = ()
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A second pass with all that was held against it."""
+
+    attempt: Attempt
+    confidence: float | None
+    checks: tuple[Check, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The answer to a task and everything that led to it."""
+
+    task: Task
+    policy: Policy
+    baseline: Attempt
+    """The first pass."""
+    confidence: float | None
+    """Of the first pass, by the policy's signal; None when it could not be had."""
+    route: Route
+    candidates: tuple[Candidate, ...] = ()
+    verdict: Verdict | None = None
+    """None when memory was not consulted."""
+    chosen: int | None = None
+    """Which candidate became the answer; None: the baseline stands."""
+    calls: int = 1
+    """Model calls that were made for this answer."""
+    faults: tuple[Fault, ...] = ()
+    seconds: float = 0.0
+    overhead_seconds: float = 0.0
+    """Time spent outside the model's calls."""
+    decision: str = ""
+    """The id of the decision record."""
+    model: Traits = Traits(name="")
+    sources: Mapping[str, Spec] = field(default_factory=dict)
+    """The settings of the sources that the policy names."""
+
+    @property
+    def decode(self) -> Decode:
+        """The pass that became the answer."""
+        return self.baseline.decode if self.chosen is None else self.candidates[self.chosen].attempt.decode
+
+    @property
+    def answer(self) -> str:
+        return self.decode.answer
