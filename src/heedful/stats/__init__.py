@@ -1,0 +1,1 @@
+"""Statistics: each takes plain numbers and refuses empty input."""

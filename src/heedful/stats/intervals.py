@@ -1,0 +1,18 @@
+"""Intervals for shares."""
+
+from math import sqrt
+
+from heedful.errors import UsageError
+
+Z95 = 1.959963984540054
+"""The 97.5% quantile of the normal distribution."""
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """The 95% score interval of a share (Wilson 1927)."""
+    if n <= 0 or not 0 <= hits <= n:
+        raise UsageError(f"no interval for {hits} of {n}")
+    share, z2 = hits / n, Z95 * Z95
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z95 / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)

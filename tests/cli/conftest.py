@@ -1,0 +1,39 @@
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import run
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def heedful(home: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Callable[..., Done]:
+    """Runs the command line in this process, with a store of its own."""
+
+    def call(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["heedful", *words])
+        code = 0
+        try:
+            run()
+        except SystemExit as ended:
+            code = ended.code or 0
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return call

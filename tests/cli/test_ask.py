@@ -1,0 +1,81 @@
+"""ask, why, probe and doctor with the embedded model, for real."""
+
+import pytest
+
+NOTES = "The support desk of Brightwater opens at 7 am.\nBrightwater ships parcels by tram.\n"
+
+
+@pytest.fixture
+def notes(tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text(NOTES)
+    return str(file)
+
+
+def test_ask_without_an_endpoint_to_reach_fails_with_one_sentence(heedful):
+    done = heedful("ask", "hello?", "--url", "http://127.0.0.1:9/v1")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("heedful: http://127.0.0.1:9/v1/chat/completions broke the connection")
+
+
+@pytest.mark.engine
+def test_ask_prints_its_stable_fields_and_why_explains_them(heedful, notes):
+    heedful("bank", "import", notes, "--bank", "b", "--kind", "fact")
+    words = ("--bank", "b", "--recall", "bm25", "--arm", "gate", "--threshold", "0")
+    asked = heedful("ask", "When does the support desk open?", *words, "--json")
+    assert asked.code == 0
+    assert set(asked.json) == {"answer", "route", "verdict", "reason", "confidence", "calls", "decision"}
+    assert (asked.json["route"], asked.json["verdict"], asked.json["calls"]) == ("consult", "accept", 2)
+    assert "7" in asked.json["answer"]
+
+    told = heedful("why", asked.json["decision"])
+    for part in ("1 answer", "2 sure?", "3 memory", "4 verdict", "opens at 7 am", asked.json["answer"]):
+        assert part in told.out
+    record = heedful("why", "last", "--json").json
+    assert record["decision"] == asked.json["decision"]
+    assert record["candidates"][0]["recalls"][0]["score"] > 0
+
+    left = heedful("why", asked.json["decision"], "--leave-one-out", "--json").json["leave_one_out"]
+    assert [one["entry"] for one in left] == [r["entry"] for r in record["candidates"][0]["recalls"]]
+    assert left[0]["flipped"], "without the note the model cannot know"
+
+
+@pytest.mark.engine
+def test_ask_with_dense_recall_keeps_vectors_and_never_needs_no_memory(heedful, notes, minilm):
+    heedful("bank", "import", notes, "--bank", "b", "--kind", "fact")
+    asked = heedful(
+        "ask", "When does the support desk of Brightwater open?", "--bank", "b", "--arm", "always", "--json"
+    )
+    assert "7" in asked.json["answer"]
+    kept = heedful("ask", "What is the capital of France?", "--bank", "b", "--arm", "never")
+    assert kept.code == 0
+    assert "keep (never" in kept.out
+
+
+@pytest.mark.engine
+def test_probe_tells_what_the_embedded_engine_gives(heedful, engine):
+    found = heedful("probe", "embedded", "--json").json
+    assert (found["logprobs"], found["deterministic_text"], found["json_schema"]) == ("raw", True, True)
+    assert found["top_logprobs"] == 20
+    assert found["cached_tokens"] > 100
+    assert "margin" in found["signals"]
+
+
+@pytest.mark.engine
+def test_doctor_finds_everything_in_place(heedful, engine, minilm):
+    done = heedful("doctor", "--json")
+    assert (done.code, done.json["ok"]) == (0, True)
+    assert {check["name"] for check in done.json["checks"]} >= {"python", "packages", "weights", "store"}
+
+
+def test_doctor_names_a_store_that_is_broken(heedful, tmp_path):
+    (tmp_path / "bad.db").write_text("nothing like a database " * 100)
+    done = heedful("doctor", "--store", str(tmp_path / "bad.db"), "--json")
+    assert done.code == 1
+    assert [check["name"] for check in done.json["checks"] if not check["ok"]] == ["store"]
+
+
+def test_weights_list_names_every_model_with_its_sha256(heedful):
+    listed = heedful("weights", "list", "--json").json["weights"]
+    assert {"smollm2-135m", "all-minilm-l6-v2"} <= {item["name"] for item in listed}
+    assert all(len(digest) == 64 for item in listed for digest in item["sha256"].values())

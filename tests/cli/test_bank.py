@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+RULES = '{"id": "ship", "text": "Ship before noon."}\n{"id": "sing", "text": "Sing.", "kind": "fact"}\n'
+
+
+@pytest.fixture
+def rules(tmp_path):
+    file = tmp_path / "rules.jsonl"
+    file.write_text(RULES)
+    return str(file)
+
+
+def test_a_file_is_imported_listed_and_exported_again(heedful, rules, tmp_path):
+    done = heedful("bank", "import", rules, "--bank", "b", "--json")
+    assert (done.code, done.json["new"]) == (0, 2)
+    assert heedful("bank", "import", rules, "--bank", "b", "--json").json["new"] == 0
+    assert "Ship before noon." in heedful("bank", "ls", "--bank", "b").out
+    out = tmp_path / "out.jsonl"
+    assert heedful("bank", "export", str(out), "--bank", "b").code == 0
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["ship", "sing"]
+    assert heedful("bank", "export", "--bank", "b").out == out.read_text()
+    assert (
+        heedful("bank", "export", "--bank", "b", "--format", "text").out == "- Ship before noon.\n- Sing.\n"
+    )
+
+
+def test_a_bad_line_refuses_the_file_with_one_sentence_and_nothing_is_half_imported(heedful, tmp_path):
+    file = tmp_path / "rules.jsonl"
+    file.write_text(RULES + '{"txet": "x"}\n')
+    done = heedful("bank", "import", str(file), "--bank", "b")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("heedful: rules.jsonl was not imported: line 3")
+    assert len(done.err.splitlines()) == 1
+    assert heedful("bank", "ls", "--json").json == {"banks": {}}
+    kept = heedful("bank", "import", str(file), "--bank", "b", "--skip-bad", "--json")
+    assert (kept.code, kept.json["new"], kept.json["skipped"][0]["line"]) == (0, 2, 3)
+    assert "line 3" in kept.err
+
+
+def test_entries_are_retired_restored_and_protected_with_reasons(heedful, rules):
+    heedful("bank", "import", rules)
+    assert heedful("bank", "retire", "ship", "--reason", "stale", "--json").json["state"] == "retired"
+    assert [
+        e["id"] for e in heedful("bank", "ls", "--state", "retired", "--json").json["banks"]["default"]
+    ] == ["ship"]
+    assert heedful("bank", "restore", "ship").out == "ship in bank default is now active\n"
+    assert heedful("bank", "protect", "sh", "--json").json["state"] == "protected"
+    refused = heedful("bank", "retire", "ship")
+    assert (refused.code, refused.out) == (2, "")
+    assert "protected" in refused.err
+    shown = heedful("bank", "show", "ship")
+    assert "stale" in shown.out
+    assert [c["state"] for c in heedful("bank", "show", "ship", "--json").json["history"]] == [
+        "retired",
+        "active",
+        "protected",
+    ]
+
+
+def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful):
+    assert heedful("bank", "add", "Ship before noon.", "--id", "ship", "--tag", "a", "--json").json[
+        "tags"
+    ] == ["a"]
+    heedful("bank", "retire", "ship")
+    again = heedful("bank", "add", "Ship before one.", "--id", "ship", "--json").json
+    assert (again["state"], again["text"]) == ("retired", "Ship before one.")
+    assert len(heedful("bank", "show", "ship", "--json").json["versions"]) == 2
+    exemplar = heedful("bank", "add", "2 + 2?", "--kind", "exemplar")
+    assert (exemplar.code, "response" in exemplar.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("bank", "show", "x", "--bank", "nope"), "there is no bank 'nope'"),
+        (("bank", "import", "missing.jsonl"), "missing.jsonl cannot be read"),
+        (("bank", "retire", "x"), "there is no bank 'default'"),
+        (("why", "abc"), "not a recorded decision"),
+        (("weights", "path", "gpt-9"), "no weights are called 'gpt-9'"),
+        (("weights", "pull", "gpt-9"), "no weights are called 'gpt-9'"),
+        (("probe", "not a url"), "is not a URL"),
+        (("ask", "x", "--bank", "nope"), "there is no bank 'nope'"),
+        (("ask", "x", "--url", "ftp://x"), "is not a URL"),
+    ],
+)
+def test_a_users_mistake_gets_one_sentence_and_exit_code_2(heedful, words, complaint):
+    done = heedful(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("heedful: ")
+    assert complaint in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_unknown_options_are_usage_errors(heedful):
+    assert heedful("bank", "ls", "--colour").code == 2
+    assert heedful("sing").code == 2

@@ -1,0 +1,41 @@
+"""Fixtures that several tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from heedful import Database, EmbeddedModel, SqliteStore
+from heedful.models import weights
+
+settings.register_profile("heedful", deadline=None)
+settings.load_profile("heedful")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqliteStore:
+    database = Database(tmp_path / "heedful.db")
+    yield SqliteStore(database)
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def engine() -> EmbeddedModel:
+    """The embedded model, downloaded once and loaded once."""
+    weights.pull("smollm2-135m")
+    return EmbeddedModel()
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    return weights.pull("all-minilm-l6-v2")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, while weights stay in the cache they were pulled to."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("HEEDFUL_")]:
+        monkeypatch.delenv(name)
+    return tmp_path

@@ -1,0 +1,89 @@
+"""Who may import whom."""
+
+import ast
+from pathlib import Path
+
+import heedful
+
+ROOT = Path(heedful.__file__).parent
+CORE = {"types", "errors"}
+MAY_IMPORT = {
+    "types": set(),
+    "errors": set(),
+    "ports": {"types", "errors"},
+    "arms": {"types"},
+    "stages": {"types", "errors"},
+    "sources": {"types", "errors", "ports", "stages"},
+    "control": {"types", "errors", "ports", "stages", "sources"},
+    "decisions": {"types", "errors"},
+    "credit": {"types", "errors", "ports", "stages", "decisions"},
+    "models": {"types", "errors", "ports", "stages"},
+    "memory": {"types", "errors", "ports", "decisions", "models"},
+    "testing": {"types", "errors", "ports", "stages", "memory"},
+    "demo": {"types", "errors", "ports", "stages", "arms", "sources", "control", "memory", "models"},
+    "stats": {"errors"},
+    "cli": None,
+    "__init__": None,
+}
+HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
+HEAVY_AT_HOME = {
+    "memory/ranking.py",
+    "memory/dense.py",
+    "memory/lexical.py",
+    "memory/vectors.py",
+    "memory/embed.py",
+}
+
+
+def modules():
+    for path in sorted(ROOT.rglob("*.py")):
+        yield path, path.relative_to(ROOT), ast.parse(path.read_text())
+
+
+def imported(tree: ast.AST):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module == "heedful"
+                else [node.module]
+            )
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_imports_point_in_one_direction():
+    wrong = []
+    for _, relative, tree in modules():
+        room = relative.parts[0].removesuffix(".py")
+        allowed = MAY_IMPORT[room]
+        for name in imported(tree):
+            parts = name.split(".")
+            if parts[0] != "heedful" or allowed is None or len(parts) < 2:
+                continue
+            if parts[1] != room and parts[1] not in allowed:
+                wrong.append(f"{relative} imports {name}")
+    assert wrong == []
+
+
+def test_heavy_packages_are_imported_where_they_are_used_not_at_start():
+    wrong = []
+    for _, relative, tree in modules():
+        for node in tree.body:
+            names = (
+                imported(ast.Module(body=[node], type_ignores=[]))
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                else ()
+            )
+            wrong += [
+                f"{relative}: {n}"
+                for n in names
+                if n.split(".")[0] in HEAVY and str(relative) not in HEAVY_AT_HOME
+            ]
+    assert wrong == []
+
+
+def test_all_lists_what_is_exported():
+    exported = {name for name in vars(heedful) if not name.startswith("_") and name in heedful.__all__}
+    assert exported == set(heedful.__all__)
+    assert sorted(heedful.__all__) == heedful.__all__

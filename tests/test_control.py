@@ -1,0 +1,213 @@
+"""The control loop, arm by arm."""
+
+import asyncio
+
+import pytest
+
+from heedful import (
+    Controller,
+    Episode,
+    MemorySource,
+    PolicyError,
+    RetrySource,
+    ScriptedModel,
+    Task,
+    arms,
+    new_entry,
+)
+from heedful.types import Budget, Policy, Prompt, Traits
+from tests.making import FixedBank
+
+RULE = new_entry("It is blue.", kind="rule", id="blue")
+EXEMPLAR = new_entry("What was it?", kind="exemplar", response="It was green.", id="green")
+
+
+def says(
+    plain: tuple[str, float],
+    rule: tuple[str, float] = ("blue", -0.1),
+    exemplar: tuple[str, float] = ("green", -0.05),
+):
+    """A model that answers by what stands in the prompt."""
+
+    def reply(prompt: Prompt):
+        text = " ".join(message.content for message in prompt.messages)
+        return exemplar if "It was green." in text else rule if "It is blue." in text else plain
+
+    return ScriptedModel(script=reply)
+
+
+def controller(policy: Policy, model: ScriptedModel, **settings) -> Controller:
+    sources = {
+        "rule": MemorySource(bank=FixedBank([RULE])),
+        "exemplar": MemorySource(bank=FixedBank([EXEMPLAR])),
+        "hot": RetrySource(temperature=1.0, seed=7),
+    }
+    return Controller(model=model, policy=policy, sources=sources, **settings)
+
+
+TASK = Task(question="What is it?")
+UNSURE, SURE = ("red", -0.9), ("red", -0.01)
+
+
+def test_never_keeps_the_first_answer_at_one_call():
+    outcome = controller(arms.never(), says(UNSURE)).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls, outcome.route.choice, outcome.verdict) == ("red", 1, "keep", None)
+
+
+def test_a_sure_model_is_not_given_memory():
+    model = says(SURE)
+    outcome = controller(arms.choose("rule", -0.5, 0.0), model).answer_sync(TASK)
+    assert (outcome.answer, outcome.route.reason, len(model.prompts)) == ("red", "sure", 1)
+
+
+def test_confidence_equal_to_the_threshold_is_sure():
+    outcome = controller(arms.choose("rule", -0.9, 0.0), says(UNSURE)).answer_sync(TASK)
+    assert outcome.route.choice == "keep"
+
+
+def test_an_unsure_model_takes_the_surer_second_answer():
+    outcome = controller(arms.choose("rule", -0.5, 0.2), says(UNSURE)).answer_sync(TASK)
+    assert (outcome.answer, outcome.verdict.choice, outcome.calls) == ("blue", "accept", 2)
+    assert outcome.candidates[0].attempt.recalls[0].entry == RULE
+
+
+def test_a_second_answer_below_the_margin_is_rolled_back():
+    outcome = controller(arms.choose("rule", -0.5, 0.2), says(UNSURE, rule=("blue", -0.8))).answer_sync(TASK)
+    assert (outcome.answer, outcome.verdict.choice, outcome.verdict.reason) == ("red", "rollback", "margin")
+
+
+def test_a_gate_takes_what_is_routed_however_sure():
+    outcome = controller(arms.gate("rule", -0.5), says(UNSURE, rule=("blue", -5.0))).answer_sync(TASK)
+    assert (outcome.answer, outcome.verdict.reason) == ("blue", "gate")
+
+
+def test_always_is_one_call_with_memory_in_the_prompt():
+    model = says(SURE)
+    outcome = controller(arms.always("rule"), model).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls, outcome.baseline.source) == ("blue", 1, "rule")
+    assert "It is blue." in model.prompts[0].messages[-1].content
+
+
+def test_retry_asks_the_same_prompt_again():
+    model = says(UNSURE)
+    outcome = controller(arms.retry(-0.5), model).answer_sync(TASK)
+    assert outcome.calls == 2
+    assert model.prompts[0] == model.prompts[1]
+
+
+def test_a_retry_source_can_have_a_temperature():
+    model = says(UNSURE)
+    controller(arms.gate("hot", -0.5), model).answer_sync(TASK)
+    assert (model.prompts[1].temperature, model.prompts[1].seed) == (1.0, 7)
+
+
+@pytest.mark.parametrize(("order", "wins"), [(("rule", "exemplar"), "blue"), (("exemplar", "rule"), "green")])
+def test_a_cascade_stops_at_the_first_accepted_source(order, wins):
+    margins = {"rule": 0.1, "exemplar": 0.1}
+    outcome = controller(arms.cascade(order, -0.5, margins), says(UNSURE)).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls) == (wins, 2)
+
+
+def test_a_cascade_goes_on_after_a_rollback():
+    policy = arms.cascade(("rule", "exemplar"), -0.5, {"rule": 0.1, "exemplar": 0.1})
+    outcome = controller(policy, says(UNSURE, rule=("blue", -2.0))).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls) == ("green", 3)
+
+
+def test_dual_takes_the_surest_accepted_source():
+    policy = arms.dual(("rule", "exemplar"), -0.5, {"rule": 0.1, "exemplar": 0.1})
+    outcome = controller(policy, says(UNSURE)).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls, outcome.chosen) == ("green", 3, 1)
+
+
+def test_fixed_budget_consults_at_every_step_until_the_budget_is_spent():
+    episode = Episode(controller=controller(arms.fixed_budget("rule", passes=2), says(SURE)))
+    answers = [asyncio.run(episode.step(TASK)).answer for _ in range(3)]
+    assert answers == ["blue", "blue", "red"]
+
+
+def test_a_budget_limits_the_sources_of_one_task():
+    policy = Policy(threshold=-0.5, sources=("rule", "exemplar"), combine="dual", budget=Budget(passes=1))
+    assert controller(policy, says(UNSURE)).answer_sync(TASK).calls == 2
+
+
+def test_memory_first_consults_the_memory_free_pass_when_unsure():
+    policy = Policy(first="rule", threshold=-0.05, sources=("none",), margins={"none": 0.0})
+    outcome = controller(policy, says(SURE)).answer_sync(TASK)
+    assert (outcome.baseline.decode.answer, outcome.answer) == ("blue", "red")
+
+
+def test_nothing_recalled_is_a_rollback_without_a_call():
+    empty = Controller(
+        model=says(UNSURE),
+        policy=arms.gate("none-found", -0.5),
+        sources={"none-found": MemorySource(bank=FixedBank([]))},
+    )
+    outcome = empty.answer_sync(TASK)
+    assert (outcome.answer, outcome.calls, outcome.verdict.reason) == ("red", 1, "nothing recalled")
+
+
+def test_a_signal_with_its_own_questions_counts_their_calls():
+    outcome = controller(arms.choose("rule", 0.5, 0.0, signal="agreement"), says(UNSURE)).answer_sync(TASK)
+    assert (outcome.confidence, outcome.calls, outcome.route.choice) == (1.0, 4, "keep")
+    always = controller(arms.choose("rule", 2.0, 0.0, signal="agreement"), says(UNSURE)).answer_sync(TASK)
+    assert (always.calls, always.answer) == (8, "blue")
+
+
+def test_a_gate_does_not_pay_for_a_confidence_it_does_not_look_at():
+    outcome = controller(arms.gate("rule", 2.0, signal="agreement"), says(UNSURE)).answer_sync(TASK)
+    assert (outcome.calls, outcome.candidates[0].confidence) == (5, None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says_what"),
+    [
+        (arms.gate("rules", 0.0), "source 'rules'"),
+        (arms.choose("rule", 0.0, 0.0, signal="luck"), "signal 'luck'"),
+        (Policy(guards=("polite",)), "guard 'polite'"),
+        (Policy(sources=("rule",), threshold=0.0, margins={}), "margins"),
+        (Policy(sources=("rule",), threshold=float("nan")), "not a number"),
+    ],
+)
+def test_a_policy_that_cannot_be_carried_out_is_refused(policy, says_what):
+    with pytest.raises(PolicyError, match=says_what):
+        controller(policy, says(UNSURE))
+
+
+def test_a_signal_that_the_model_cannot_give_is_refused_with_what_to_do():
+    silent = ScriptedModel(script={}, traits=Traits(name="silent", logprobs=False, fingerprint="x"))
+    with pytest.raises(
+        PolicyError, match=r"needs logprobs, which silent does not give; choose agreement or ptrue"
+    ):
+        controller(arms.choose("rule", 0.0, 0.0), silent)
+    narrow = ScriptedModel(script={}, traits=Traits(name="narrow", top_logprobs=1, fingerprint="x"))
+    with pytest.raises(PolicyError, match="top_logprobs"):
+        controller(arms.choose("rule", 0.0, 0.0, signal="margin"), narrow)
+
+
+def test_a_model_without_logprobs_can_still_be_asked_by_agreement():
+    model = says(UNSURE)
+    model.traits = Traits(name="silent", logprobs=False, fingerprint="x")
+    outcome = controller(arms.choose("rule", 2.0, 0.0, signal="agreement"), model).answer_sync(TASK)
+    assert (outcome.answer, outcome.verdict.choice) == ("blue", "accept")
+
+
+def test_an_episode_waits_out_its_cooldown():
+    policy = Policy(threshold=float("inf"), sources=("rule",), guards=(), budget=Budget(cooldown=2))
+    episode = Episode(controller=controller(policy, says(SURE)))
+    reasons = [asyncio.run(episode.step(TASK)).route.reason for _ in range(5)]
+    assert reasons == ["always", "cooldown", "cooldown", "always", "cooldown"]
+
+
+def test_an_episode_refuses_an_action_it_already_took_here():
+    policy = Policy(threshold=float("inf"), sources=("rule",), guards=("progress",))
+    episode = Episode(controller=controller(policy, says(SURE)))
+    first, second = [asyncio.run(episode.step(TASK)) for _ in range(2)]
+    assert (first.answer, second.answer) == ("blue", "red")
+    assert second.verdict.reason == "progress:repeated"
+
+
+def test_the_outcome_tells_settings_enough_to_rebuild_the_second_pass():
+    outcome = controller(arms.choose("rule", -0.5, 0.2), says(UNSURE)).answer_sync(TASK)
+    assert outcome.sources["rule"]["placement"] == "auto"
+    assert outcome.sources["rule"]["bank"] == "fixed"
