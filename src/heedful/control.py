@@ -93,7 +93,9 @@ class Controller:
     async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt | None:
         attempt = None
         with run.surviving(f"source:{name}"):
-            attempt = await self.sources[name].attempt(task, run, baseline)
+            plan = await self.sources[name].prepare(task, baseline)
+            if plan is not None:
+                attempt = await self.sources[name].attempt(plan, task, run, baseline)
         return None if attempt is None else replace(attempt, source=name)
 
     async def _confidence(self, task: Task, attempt: Attempt, run: "Run") -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from .types import Attempt, Decode, Entry, Evidence, Outcome, Prompt, Recall, Spec, State, Task, Traits
+from .types import Attempt, Decode, Entry, Evidence, Outcome, Plan, Prompt, Recall, Spec, State, Task, Traits
 
 
 @runtime_checkable
@@ -64,8 +64,12 @@ class Source(Protocol):
     @property
     def spec(self) -> Spec: ...
 
-    async def attempt(self, task: Task, model: Model, baseline: Attempt | None) -> Attempt | None:
-        """Decode once more; None when the source has nothing to add (nothing was recalled)."""
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        """Get the pass ready without the model; None when there is nothing to add (nothing recalled)."""
+        ...
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        """Decode what was prepared."""
         ...
 
 

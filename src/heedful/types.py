@@ -237,6 +237,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A pass that is ready to be decoded: its first prompt and what was recalled for it."""
+
+    prompt: Prompt
+    recalls: tuple[Recall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One pass: a source's prompt, what it recalled for it and what the model answered."""
 

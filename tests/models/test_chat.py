@@ -118,7 +118,16 @@ def test_a_base_url_without_a_path_gets_v1(given, path):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "localhost:8000", "ftp://host/v1", "http://", "http:///v1", "http://:8000", "http://[::1", "http://h:99999"],
+    [
+        "",
+        "localhost:8000",
+        "ftp://host/v1",
+        "http://",
+        "http:///v1",
+        "http://:8000",
+        "http://[::1",
+        "http://h:99999",
+    ],
 )
 def test_a_bad_url_is_a_usage_error_that_shows_it(url):
     with pytest.raises(UsageError, match="is not a URL") as caught:
@@ -153,7 +162,10 @@ def test_a_line_break_after_the_key_does_not_matter(monkeypatch):
 
 def test_a_key_that_cannot_be_sent_names_its_variable_and_not_itself(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\n{SECRET}")
-    with FaultyServer(in_turn(answers("Paris"))) as server, pytest.raises(MissingError, match="OPENAI_API_KEY") as caught:
+    with (
+        FaultyServer(in_turn(answers("Paris"))) as server,
+        pytest.raises(MissingError, match="OPENAI_API_KEY") as caught,
+    ):
         ask(chat(server))
     assert SECRET not in str(caught.value)
 
@@ -191,7 +203,11 @@ def test_the_answer_comes_with_its_tokens_usage_and_finish():
         decode = ask(model)
     assert (decode.text, decode.answer, decode.finish) == ("Paris of course", "Paris of course", "length")
     assert decode.usage == Usage(prompt_tokens=11, completion_tokens=3, cached_tokens=8)
-    assert [(t.text, t.logprob) for t in decode.tokens] == [("Paris", -0.25), (" of", -0.25), (" course", -0.25)]
+    assert [(t.text, t.logprob) for t in decode.tokens] == [
+        ("Paris", -0.25),
+        (" of", -0.25),
+        (" course", -0.25),
+    ]
     assert decode.tokens[0].top == (("Paris", -0.25), ("~1", -1.25))
     assert server.url in decode.model
 
@@ -326,7 +342,9 @@ def test_retry_after_as_a_date_is_honoured(asctime, monkeypatch):
 
 
 def test_a_date_that_has_passed_is_not_waited_for():
-    with FaultyServer(in_turn(fails(429, retry_after="Sun, 06 Nov 1994 08:49:37 GMT"), answers("Paris"))) as server:
+    with FaultyServer(
+        in_turn(fails(429, retry_after="Sun, 06 Nov 1994 08:49:37 GMT"), answers("Paris"))
+    ) as server:
         model = chat(server)
         ask(model)
     assert model.sleep == [0.0]
@@ -453,12 +471,18 @@ def test_a_model_with_another_setting_keeps_to_that_setting():
 
 
 def test_an_abandoned_request_frees_its_place():
+    arrived = threading.Event()
+
+    def play(exchange: Exchange) -> None:
+        arrived.set()
+        hangs(exchange)
+
     async def abandon_one(model: ChatModel) -> Decode:
         first = asyncio.create_task(model.decode(PROMPT))
         second = asyncio.create_task(model.decode(PROMPT))
-        await asyncio.wait({first}, timeout=0.05)
+        await asyncio.to_thread(arrived.wait, 60)
         first.cancel()
         return await second
 
-    with FaultyServer(in_turn(hangs, answers("Paris"))) as server:
+    with FaultyServer(in_turn(play, answers("Paris"))) as server:
         assert asyncio.run(abandon_one(chat(server, concurrency=1))).text == "Paris"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heedful.ports import Bank, Model
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import HEADING, compose
-from heedful.types import Attempt, Placement, Recall, Spec, Task
+from heedful.types import Attempt, Placement, Plan, Recall, Spec, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,15 @@ class MemorySource:
             "heading": self.heading,
         }
 
-    async def attempt(self, task: Task, model: Model, baseline: Attempt | None) -> Attempt | None:
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         recalls = await self.bank.recall(task.question, limit=self.limit)
-        return await self.attempt_with(recalls, task, model) if recalls else None
+        return self.plan(recalls, task) if recalls else None
 
-    async def attempt_with(self, recalls: Sequence[Recall], task: Task, model: Model) -> Attempt:
-        """Decode with these recalls, whatever the bank would find now."""
+    def plan(self, recalls: Sequence[Recall], task: Task) -> Plan:
+        """The pass with these recalls, whatever the bank would find now."""
         prompt = compose(task, [recall.entry for recall in recalls], self.placement, self.heading)
-        decode = read_answer(await model.decode(prompt), task)
-        return Attempt(source=self.bank.name, prompt=prompt, decode=decode, recalls=tuple(recalls))
+        return Plan(prompt=prompt, recalls=tuple(recalls))
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        decode = read_answer(await model.decode(plan.prompt), task)
+        return Attempt(source=self.bank.name, prompt=plan.prompt, decode=decode, recalls=plan.recalls)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from heedful.ports import Model
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import first_prompt
-from heedful.types import Attempt, Spec, Task
+from heedful.types import Attempt, Plan, Spec, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,9 @@ class RetrySource:
     def spec(self) -> Spec:
         return {"kind": "retry", "temperature": self.temperature, "seed": self.seed}
 
-    async def attempt(self, task: Task, model: Model, baseline: Attempt | None) -> Attempt | None:
-        prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed)
-        decode = read_answer(await model.decode(prompt), task)
-        return Attempt(source="retry", prompt=prompt, decode=decode)
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        return Plan(prompt=replace(first_prompt(task), temperature=self.temperature, seed=self.seed))
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        decode = read_answer(await model.decode(plan.prompt), task)
+        return Attempt(source="retry", prompt=plan.prompt, decode=decode)

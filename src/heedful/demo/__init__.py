@@ -1,0 +1,1 @@
+"""A made-up company, its notes and questions, for `heedful demo`."""

@@ -1,0 +1,67 @@
+"""The demo's fixed scenario: a made-up company's bank, questions with their right answers, one policy."""
+
+import re
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from typing import Literal
+
+import msgspec
+
+from heedful import arms
+from heedful.memory.bank import MemoryBank
+from heedful.memory.formats import read_entries
+from heedful.sources.memory import MemorySource
+from heedful.types import Entry, Task
+
+Split = Literal["show", "practice"]
+Needs = Literal["memory", "none", "trap"]
+
+SOURCE = "demo"
+INSTRUCTIONS = "You are a helpful assistant. Answer in one short sentence."
+POLICY = arms.choose(SOURCE, threshold=-0.5, margin=0.0, signal="mean")
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question of the demo with the answers that count as right."""
+
+    id: str
+    split: Split
+    question: str
+    right: tuple[str, ...]
+    needs: Needs
+    """What a right answer takes: the bank, nothing, or care because the bank also misleads."""
+    wrong: tuple[str, ...] = ()
+    """What makes an answer wrong even where it also names a right one."""
+
+    @property
+    def task(self) -> Task:
+        return Task(id=self.id, question=self.question, instructions=INSTRUCTIONS, max_tokens=16)
+
+
+def entries() -> list[Entry]:
+    """The bank of the demo; entries tagged stale, contradictory or harmful are there on purpose."""
+    with as_file(files(__package__) / "bank.jsonl") as file:
+        return read_entries(file)[0]
+
+
+def questions(split: Split) -> list[Question]:
+    lines = (files(__package__) / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    read = [msgspec.json.decode(line, type=Question) for line in lines]
+    return [question for question in read if question.split == split]
+
+
+def source() -> MemorySource:
+    return MemorySource(bank=MemoryBank(SOURCE, entries(), method="bm25"), placement="after", limit=3)
+
+
+def is_right(question: Question, answer: str) -> bool:
+    """Whether the answer names a right alternative and no wrong one, as whole words in any case."""
+    return _names(question.right, answer) and not _names(question.wrong, answer)
+
+
+def _names(aliases: tuple[str, ...], answer: str) -> bool:
+    return any(re.search(_WHOLE.format(re.escape(alias)), answer, re.IGNORECASE) for alias in aliases)
+
+
+_WHOLE = r"(?<!\w)(?<!\d[.,:]){}(?!\w)(?![.,:]\d)"
+"""A whole word or number: 7 is not in 7,000, in 7.5 or in 7:30."""

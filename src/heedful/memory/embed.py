@@ -1,0 +1,206 @@
+"""Sentence embeddings by all-MiniLM-L6-v2, computed with NumPy alone (docs/design/003)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import pi, sqrt
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from heedful.errors import MissingError
+
+Floats = NDArray[np.float32]
+
+WIDTH, HEADS, LAYERS = 384, 12, 6
+MAX_TOKENS = 256
+BATCH_TOKENS = 512
+TILE_ROWS, TILE_COLUMNS = 40, 64
+_HOW_TO_PULL = "run: heedful weights pull all-minilm-l6-v2"
+
+
+class MiniLM:
+    """Embeds texts as sentence-transformers does with all-MiniLM-L6-v2.
+
+    A short text is embedded in the calling thread; for longer ones and batches NumPy's BLAS takes as
+    many threads as OPENBLAS_NUM_THREADS said before NumPy was imported.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        for file in (folder / "model.safetensors", folder / "tokenizer.json"):
+            if not file.is_file():
+                raise MissingError(f"{file} is not there: {_HOW_TO_PULL}")
+        self._network = _read_network(folder / "model.safetensors")
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        # The file itself says to pad every text to 128 tokens and to cut it there.
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """One row of unit length per text, in the order of the texts."""
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        vectors = np.empty((len(tokens), WIDTH), np.float32)
+        for rows in _batches([len(ids) for ids in tokens]):
+            vectors[rows] = _mean_of_states(self._network, np.array([tokens[row] for row in rows]))
+        return vectors
+
+
+@dataclass(frozen=True, slots=True)
+class _Affine:
+    """A weight and a bias: of a product, or of a normalisation."""
+
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layer:
+    queries_keys_values: _Affine
+    attended: _Affine
+    attended_norm: _Affine
+    widened: _Affine
+    narrowed: _Affine
+    narrowed_norm: _Affine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Network:
+    words: Floats
+    positions: Floats
+    norm: _Affine
+    layers: tuple[_Layer, ...]
+
+
+def _read_network(file: Path) -> _Network:
+    try:
+        tensors = load_file(file)
+        return _Network(
+            words=tensors["embeddings.word_embeddings.weight"],
+            positions=tensors["embeddings.position_embeddings.weight"]
+            + tensors["embeddings.token_type_embeddings.weight"][0],
+            norm=_norm(tensors, "embeddings.LayerNorm"),
+            layers=tuple(_layer(tensors, f"encoder.layer.{number}") for number in range(LAYERS)),
+        )
+    except (SafetensorError, KeyError) as error:
+        raise MissingError(
+            f"{file} does not hold all-MiniLM-L6-v2 ({error}): remove it, then {_HOW_TO_PULL}"
+        ) from error
+
+
+def _layer(tensors: Mapping[str, Floats], name: str) -> _Layer:
+    query, key, value = (
+        _product(tensors, f"{name}.attention.self.{part}") for part in ("query", "key", "value")
+    )
+    scale = np.float32(1 / sqrt(WIDTH // HEADS))
+    return _Layer(
+        queries_keys_values=_Affine(
+            np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
+            np.concatenate([query.bias * scale, key.bias, value.bias]),
+        ),
+        attended=_product(tensors, f"{name}.attention.output.dense"),
+        attended_norm=_norm(tensors, f"{name}.attention.output.LayerNorm"),
+        widened=_product(tensors, f"{name}.intermediate.dense"),
+        narrowed=_product(tensors, f"{name}.output.dense"),
+        narrowed_norm=_norm(tensors, f"{name}.output.LayerNorm"),
+    )
+
+
+def _product(tensors: Mapping[str, Floats], name: str) -> _Affine:
+    return _Affine(np.ascontiguousarray(tensors[f"{name}.weight"].T), tensors[f"{name}.bias"])
+
+
+def _norm(tensors: Mapping[str, Floats], name: str) -> _Affine:
+    return _Affine(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Rows of equal length together, so that nothing is padded and no mask is needed."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for length, group in groupby(order, key=lengths.__getitem__):
+        rows, step = list(group), max(1, BATCH_TOKENS // length)
+        yield from (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def _mean_of_states(network: _Network, ids: NDArray[np.int64]) -> Floats:
+    """The mean of the last hidden states of each row of `ids`, at unit length."""
+    texts, length = ids.shape
+    states = (network.words[ids] + network.positions[:length]).reshape(-1, WIDTH)
+    _normalise(states, network.norm)
+    for layer in network.layers:
+        attended = _attend(_apply(states, layer.queries_keys_values), texts)
+        attended = _apply(attended, layer.attended)
+        attended += states
+        _normalise(attended, layer.attended_norm)
+        states = _apply(_gelu(_apply(attended, layer.widened)), layer.narrowed)
+        states += attended
+        _normalise(states, layer.narrowed_norm)
+    means: Floats = states.reshape(texts, length, WIDTH).mean(axis=1)
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    return means
+
+
+def _attend(queries_keys_values: Floats, texts: int) -> Floats:
+    """Softmax attention of every head; the queries come scaled."""
+    parts = queries_keys_values.reshape(texts, -1, 3, HEADS, WIDTH // HEADS)
+    queries, keys, values = parts.transpose(2, 0, 3, 1, 4)
+    scores = queries @ keys.swapaxes(-1, -2)
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    mixed = np.empty((texts, parts.shape[1], HEADS, WIDTH // HEADS), np.float32)
+    np.matmul(scores, values, out=mixed.swapaxes(1, 2))
+    return mixed.reshape(-1, WIDTH)
+
+
+def _apply(states: Floats, affine: _Affine) -> Floats:
+    """`states` times the weight plus the bias.
+
+    OpenBLAS repacks the whole weight for every product, which costs more than a short text's product
+    itself; products below a million multiplications it makes unpacked and in the calling thread, so
+    few rows go through the weight in tiles of that size.
+    """
+    rows, columns = len(states), affine.weight.shape[1]
+    if rows > TILE_ROWS:
+        product = states @ affine.weight
+    else:
+        tiles = affine.weight.reshape(-1, WIDTH, columns // TILE_COLUMNS, TILE_COLUMNS).swapaxes(1, 2)
+        sums = np.empty((len(tiles), rows, columns), np.float32)
+        slices = states.reshape(rows, -1, 1, WIDTH).transpose(1, 2, 0, 3)
+        np.matmul(slices, tiles, out=sums.reshape(len(tiles), rows, -1, TILE_COLUMNS).swapaxes(1, 2))
+        product = sums[0] if len(sums) == 1 else sums.sum(axis=0)
+    product += affine.bias
+    return product
+
+
+def _normalise(states: Floats, affine: _Affine) -> None:
+    """Layer normalisation in place."""
+    states -= states.mean(axis=1, keepdims=True)
+    variances = np.einsum("ij,ij->i", states, states)[:, None] / np.float32(WIDTH)
+    states /= np.sqrt(variances + np.float32(1e-12))
+    states *= affine.weight
+    states += affine.bias
+
+
+def _gelu(x: Floats) -> Floats:
+    """x Φ(x) in place, with Φ by Abramowitz & Stegun 26.2.17 (error below 7.5e-8).
+
+    For x < 0 the formula gives 1 − Φ(|x|), so both signs are max(x, 0) − |x| (1 − Φ(|x|)).
+    """
+    size = np.abs(x)
+    t = np.reciprocal(np.float32(0.2316419) * size + np.float32(1))
+    tail = np.float32(1.330274429) * t
+    for coefficient in (-1.821255978, 1.781477937, -0.356563782, 0.319381530):
+        tail += np.float32(coefficient)
+        tail *= t
+    np.multiply(size, size, out=t)
+    t *= np.float32(-0.5)
+    tail *= np.exp(t, out=t)
+    size *= np.float32(1 / sqrt(2 * pi))
+    tail *= size
+    np.maximum(x, 0, out=x)
+    x -= tail
+    return x
