@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "stats": {"errors"},
     "cli": None,
     "__init__": None,
+    "__main__": None,
 }
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 HEAVY_AT_HOME = {

@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from .errors import PolicyError
-from .ports import Guard, Journal, Model, Source
-from .sources.retry import RetrySource
-from .stages.accept import judge, needs_confidence, settle
-from .stages.answer import read_answer
-from .stages.budget import after_step, passes_left
-from .stages.compose import first_prompt
-from .stages.confidence import signal_named
-from .stages.guard import FormatGuard, ProgressGuard, ValidGuard
-from .stages.route import choose_route
-from .types import (
+from heedful.errors import PolicyError
+from heedful.ports import Guard, Journal, Model, Source
+from heedful.sources.retry import RetrySource
+from heedful.stages.accept import judge, needs_confidence, settle
+from heedful.stages.answer import read_answer
+from heedful.stages.budget import after_step, passes_left
+from heedful.stages.calibrate import calibrated_confidence
+from heedful.stages.compose import first_prompt
+from heedful.stages.confidence import Signal, signal_named
+from heedful.stages.guard import FormatGuard, ProgressGuard, ValidGuard
+from heedful.stages.route import choose_route
+from heedful.types import (
     Attempt,
     Candidate,
     Check,
@@ -64,7 +65,7 @@ class Controller:
         """The first pass's answer, or an accepted second pass's; a fault can never take it away."""
         run = Run(model=self.model)
         baseline = await self._first_pass(task, run)
-        confidence = await self._confidence(task, baseline, run)
+        confidence = await self._confidence(task, baseline, None, run)
         route = choose_route(confidence, self.policy, spent)
         candidates: list[Candidate] = []
         if route.choice == "consult":
@@ -98,14 +99,22 @@ class Controller:
                 attempt = await self.sources[name].attempt(plan, task, run, baseline)
         return None if attempt is None else replace(attempt, source=name)
 
-    async def _confidence(self, task: Task, attempt: Attempt, run: "Run") -> float | None:
-        signal = signal_named(self.policy.signal)
+    async def _confidence(
+        self, task: Task, attempt: Attempt, first: Attempt | None, run: "Run"
+    ) -> float | None:
+        signal = measured_signal(self.policy)
         if not signal.supported_by(self.model.traits) or (signal.extra_calls and not looks_at(self.policy)):
             return None
+        confidence = None
         with run.surviving(f"confidence:{attempt.source}"):
-            questions = signal.questions(task, attempt)
-            replies = [read_answer(await run.decode(question), task) for question in questions]
-            return signal.measure(attempt.decode, replies)
+            if self.policy.calibrators is not None:
+                calibrator = self.policy.calibrators["first" if first is None else attempt.source]
+                confidence = calibrated_confidence(calibrator, attempt, first)
+            else:
+                questions = signal.questions(task, attempt)
+                replies = [read_answer(await run.decode(question), task) for question in questions]
+                confidence = signal.measure(attempt.decode, replies)
+        return confidence
 
     async def _candidate(
         self, name: str, task: Task, baseline: Attempt, confidence: float | None, run: "Run"
@@ -113,10 +122,9 @@ class Controller:
         attempt = await self._attempt(name, task, baseline, run)
         if attempt is None:
             return None
-        free = signal_named(self.policy.signal).extra_calls == 0
         surety = None
-        if free or needs_confidence(self.policy):
-            surety = await self._confidence(task, attempt, run)
+        if needs_confidence(self.policy) or measured_signal(self.policy).extra_calls == 0:
+            surety = await self._confidence(task, attempt, baseline, run)
         checks = [self._check(guard, task, baseline, attempt, run) for guard in self.policy.guards]
         verdict = judge(confidence, surety, checks, name, self.policy)
         return Candidate(attempt=attempt, confidence=surety, checks=tuple(checks), verdict=verdict)
@@ -215,6 +223,11 @@ def looks_at(policy: Policy) -> bool:
     return routed or (policy.threshold != float("-inf") and needs_confidence(policy))
 
 
+def measured_signal(policy: Policy) -> Signal:
+    """The signal a policy measures; calibrators work on those that come with log-probs."""
+    return signal_named("mean" if policy.calibrators is not None else policy.signal)
+
+
 def refuse_impossible(controller: Controller) -> None:
     """Raise `PolicyError` for a policy that this model, these sources or these guards cannot carry out."""
     policy, traits = controller.policy, controller.model.traits
@@ -231,7 +244,11 @@ def refuse_impossible(controller: Controller) -> None:
             raise PolicyError(f"the policy has margins but none for its source {name!r}")
     if policy.threshold != policy.threshold:
         raise PolicyError("the policy's threshold is not a number")
-    signal = signal_named(policy.signal)
+    if policy.calibrators is not None:
+        missing = [role for role in ("first", *policy.sources) if role not in policy.calibrators]
+        if missing:
+            raise PolicyError(f"the policy has calibrators but none for {', '.join(missing)}")
+    signal = measured_signal(policy)
     if looks_at(policy) and not signal.supported_by(traits):
         raise PolicyError(
             f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not give; "

@@ -1,9 +1,25 @@
 """What heedful asks of the things that plug into it; `heedful.testing` holds a conformance suite for each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from .types import Attempt, Decode, Entry, Evidence, Outcome, Plan, Prompt, Recall, Spec, State, Task, Traits
+from heedful.types import (
+    Attempt,
+    Decode,
+    Entry,
+    Evidence,
+    Item,
+    Outcome,
+    Plan,
+    Prompt,
+    Recall,
+    Side,
+    Spec,
+    State,
+    Task,
+    Traits,
+)
 
 
 @runtime_checkable
@@ -87,5 +103,21 @@ class Journal(Protocol):
     def record(self, outcome: Outcome) -> None: ...
 
 
-Sources = Mapping[str, Source]
-Guards = Mapping[str, Guard]
+@runtime_checkable
+class Benchmark(Protocol):
+    """Says what is asked and when an answer is right."""
+
+    @property
+    def name(self) -> str: ...
+
+    def load(self, data: Path, side: Side) -> Sequence[Item]:
+        """The rows of a side, always in the same order."""
+        ...
+
+    def task(self, item: Item) -> Task: ...
+
+    def grade(self, answer: str, item: Item) -> bool: ...
+
+    def exemplar(self, item: Item) -> Entry | None:
+        """The item as a worked example; None where it cannot be one."""
+        ...

@@ -10,6 +10,7 @@ Role = Literal["system", "user", "assistant"]
 Placement = Literal["auto", "after", "before", "system", "turns"]
 Kind = Literal["fact", "rule", "exemplar", "hint"]
 State = Literal["active", "retired", "protected"]
+Side = Literal["fit", "test"]
 JsonSchema = Mapping[str, Any]
 Spec = Mapping[str, str | int | float | None]
 """A kind with its settings, enough to build the same thing again from a record."""
@@ -49,6 +50,23 @@ class Task:
     max_tokens: int = 256
     history: tuple[Step, ...] = ()
     """An agent's past steps, oldest first; the question is then the current observation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A benchmark's question with its target; only graders see one, never the controller."""
+
+    id: str
+    question: str
+    answer: str
+    choices: tuple[Choice, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +208,18 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrator:
+    """A small logistic model of being right, fitted on the fit side."""
+
+    features: tuple[str, ...]
+    """Names of signals, `agreement` with the first pass, or `recall`, the best recall score."""
+    weights: tuple[float, ...]
+    bias: float
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A point in the policy space; every arm of the paper is one (see `heedful.arms`)."""
 
@@ -206,6 +236,8 @@ class Policy:
     """Per source: accept iff candidate ≥ baseline + margin (eq. 7); None: no margin test."""
     guards: tuple[str, ...] = ("format", "valid")
     budget: Budget = Budget()
+    calibrators: Mapping[str, Calibrator] | None = None
+    """For the signal `calibrated`: `first` for the first pass, and one for each source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heedful.demo.scenario import POLICY, SOURCE, Question, is_right
-
 from heedful import arms
 from heedful.control import Controller
+from heedful.demo.scenario import POLICY, SOURCE, Question, is_right
 from heedful.models.recorded import RecordedModel
 from heedful.ports import Journal, Model, Source
 from heedful.types import Outcome, Policy

@@ -1,7 +1,6 @@
 """The demo's fixed scenario: a made-up company's bank, questions with their right answers, one policy."""
 
 import re
-from dataclasses import dataclass
 from importlib.resources import as_file, files
 from typing import Literal
 

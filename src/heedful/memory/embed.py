@@ -45,7 +45,7 @@ class MiniLM:
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors = np.empty((len(tokens), WIDTH), np.float32)
         for rows in _batches([len(ids) for ids in tokens]):
-            vectors[rows] = _mean_of_states(self._network, np.array([tokens[row] for row in rows]))
+            vectors[rows] = _encode(self._network, np.array([tokens[row] for row in rows]))
         return vectors
 
 
@@ -82,7 +82,7 @@ def _read_network(file: Path) -> _Network:
             words=tensors["embeddings.word_embeddings.weight"],
             positions=tensors["embeddings.position_embeddings.weight"]
             + tensors["embeddings.token_type_embeddings.weight"][0],
-            norm=_norm(tensors, "embeddings.LayerNorm"),
+            norm=_affine(tensors, "embeddings.LayerNorm"),
             layers=tuple(_layer(tensors, f"encoder.layer.{number}") for number in range(LAYERS)),
         )
     except (SafetensorError, KeyError) as error:
@@ -92,29 +92,23 @@ def _read_network(file: Path) -> _Network:
 
 
 def _layer(tensors: Mapping[str, Floats], name: str) -> _Layer:
-    query, key, value = (
-        _product(tensors, f"{name}.attention.self.{part}") for part in ("query", "key", "value")
-    )
+    query, key, value = (_affine(tensors, f"{name}.attention.self.{x}") for x in ("query", "key", "value"))
     scale = np.float32(1 / sqrt(WIDTH // HEADS))
     return _Layer(
         queries_keys_values=_Affine(
             np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
             np.concatenate([query.bias * scale, key.bias, value.bias]),
         ),
-        attended=_product(tensors, f"{name}.attention.output.dense"),
-        attended_norm=_norm(tensors, f"{name}.attention.output.LayerNorm"),
-        widened=_product(tensors, f"{name}.intermediate.dense"),
-        narrowed=_product(tensors, f"{name}.output.dense"),
-        narrowed_norm=_norm(tensors, f"{name}.output.LayerNorm"),
+        attended=_affine(tensors, f"{name}.attention.output.dense"),
+        attended_norm=_affine(tensors, f"{name}.attention.output.LayerNorm"),
+        widened=_affine(tensors, f"{name}.intermediate.dense"),
+        narrowed=_affine(tensors, f"{name}.output.dense"),
+        narrowed_norm=_affine(tensors, f"{name}.output.LayerNorm"),
     )
 
 
-def _product(tensors: Mapping[str, Floats], name: str) -> _Affine:
+def _affine(tensors: Mapping[str, Floats], name: str) -> _Affine:
     return _Affine(np.ascontiguousarray(tensors[f"{name}.weight"].T), tensors[f"{name}.bias"])
-
-
-def _norm(tensors: Mapping[str, Floats], name: str) -> _Affine:
-    return _Affine(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -125,7 +119,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
 
-def _mean_of_states(network: _Network, ids: NDArray[np.int64]) -> Floats:
+def _encode(network: _Network, ids: NDArray[np.int64]) -> Floats:
     """The mean of the last hidden states of each row of `ids`, at unit length."""
     texts, length = ids.shape
     states = (network.words[ids] + network.positions[:length]).reshape(-1, WIDTH)

@@ -6,12 +6,13 @@ import json
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC
 from email.utils import parsedate_to_datetime
+from math import isnan
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from heedful.errors import MissingError, ModelError, UsageError
 from heedful.types import Decode, Prompt, Token, Traits, Usage, digest_of
@@ -42,16 +43,12 @@ class ChatModel:
     concurrency: int = 4
     fingerprint: str = ""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _wires: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Wire]" = field(
-        default_factory=WeakKeyDictionary, repr=False, compare=False
+    _wires: "dict[asyncio.AbstractEventLoop, _Wire]" = field(
+        init=False, default_factory=dict, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise UsageError(f"{self.base_url!r} is not a URL; give one like http://127.0.0.1:8000/v1")
-        path = parts.path.rstrip("/") or "/v1"
-        object.__setattr__(self, "base_url", f"{parts.scheme}://{parts.netloc}{path}")
+        object.__setattr__(self, "base_url", _checked(self.base_url))
 
     @property
     def traits(self) -> Traits:
@@ -76,8 +73,10 @@ class ChatModel:
                 try:
                     return await self._try(wire.session, path, request)
                 except _PassingError as fault:
-                    wait = fault.wait if fault.wait is not None else 0.25 * 2**attempt * (1 + random.random())
-                    if attempt == self.retries or wait > LONGEST_WAIT:
+                    wait = _backoff(attempt) if fault.wait is None else fault.wait
+                    if wait > LONGEST_WAIT:
+                        raise ModelError(f"{fault}; it asks to wait {wait:.0f} s, ask again then") from fault
+                    if attempt == self.retries:
                         raise ModelError(f"{fault} (tried {attempt + 1} times)") from fault
                 await self.sleep(wait)
         raise AssertionError("the loop above returns or raises")
@@ -91,23 +90,34 @@ class ChatModel:
         try:
             async with session.post(url, json=request, headers=self._headers()) as response:
                 status, body = response.status, await response.read()
-                if status != 200:
-                    raise _failure(url, status, body, response.headers.get("Retry-After"), self.key_from)
         except TimeoutError as error:
             raise ModelError(f"{url} did not answer within {self.timeout:g} s") from error
         except aiohttp.ClientError as error:
-            raise _PassingError(f"{url} broke the connection: {error}") from error
+            raise _PassingError(f"{url} broke the connection: {self._quoted(str(error))}") from error
+        said = self._quoted(body.decode(errors="replace"))
+        if status != 200:
+            raise _failure(url, status, said, response.headers.get("Retry-After"), self.key_from)
         try:
             answer = json.loads(body)
-        except ValueError as error:
-            raise ModelError(f"{url} answered something that is not JSON: {body[:80]!r}") from error
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{url} answered something that is not JSON: {said!r}") from error
         if not isinstance(answer, dict):
-            raise ModelError(f"{url} answered {body[:80]!r} where an object was expected")
+            raise ModelError(f"{url} answered {said!r} where an object was expected")
         return answer
 
     def _headers(self) -> dict[str, str]:
-        key = self.key if self.key is not None else os.environ.get(self.key_from)
+        key = self._key()
+        if not key.isprintable():
+            raise MissingError(f"the key holds a line break or the like; set {self.key_from} to a valid one")
         return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _key(self) -> str:
+        return (self.key if self.key is not None else os.environ.get(self.key_from, "")).strip()
+
+    def _quoted(self, said: str) -> str:
+        """The beginning of what a server said, without the key if it repeats it."""
+        key = self._key()
+        return (said.replace(key, "[key]") if key else said).strip()[:200]
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         request: dict[str, Any] = {
@@ -129,28 +139,31 @@ class ChatModel:
     def _decode(self, body: dict[str, Any], seconds: float) -> Decode:
         try:
             choice = body["choices"][0]
-            text = choice["message"]["content"] or ""
+            text = _writable(choice["message"]["content"] or "")
             usage = body.get("usage") or {}
             details = usage.get("prompt_tokens_details") or {}
             return Decode(
                 text=text,
                 answer=text.strip(),
-                tokens=_tokens((choice.get("logprobs") or {}).get("content") or ()),
+                tokens=_tokens(choice.get("logprobs")),
                 usage=Usage(
-                    prompt_tokens=usage.get("prompt_tokens", 0),
-                    completion_tokens=usage.get("completion_tokens", 0),
+                    prompt_tokens=usage.get("prompt_tokens") or 0,
+                    completion_tokens=usage.get("completion_tokens") or 0,
                     cached_tokens=details.get("cached_tokens") or 0,
                 ),
                 seconds=seconds,
                 finish=choice.get("finish_reason") or "stop",
                 model=f"{self.base_url} ({self.model})" if self.model else self.base_url,
             )
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ModelError(f"{self.base_url} answered no chat completion: {str(body)[:120]}") from error
+        except (AttributeError, LookupError, TypeError) as error:
+            said = self._quoted(str(body))
+            raise ModelError(f"{self.base_url} answered no chat completion: {said}") from error
 
     async def _wire(self) -> "_Wire":
         loop = asyncio.get_running_loop()
         if loop not in self._wires:
+            for ended in [known for known in list(self._wires) if known.is_closed()]:
+                self._wires.pop(ended, None)
             holder = _open_session(self.timeout)
             session = await anext(holder)
             self._wires[loop] = _Wire(session, asyncio.Semaphore(self.concurrency), holder)
@@ -182,8 +195,26 @@ class _PassingError(Exception):
         self.wait = wait
 
 
-def _failure(url: str, status: int, body: bytes, retry_after: str | None, key_from: str) -> Exception:
-    said = body[:200].decode(errors="replace").strip()
+def _checked(url: str) -> str:
+    """The base URL without a closing slash, and with OpenAI's path where it has none."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole:
+        raise UsageError(f"{url!r} is not a URL; give one like http://127.0.0.1:8000/v1")
+    if "@" in parts.netloc:
+        raise UsageError(f"the URL of {parts.hostname} holds a user or password; give it without, and a key")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
+
+
+def _backoff(attempt: int) -> float:
+    """Seconds before the next try: doubling, and never the same for two clients."""
+    return min(LONGEST_WAIT, 0.25 * 2.0**attempt * (1 + random.random()))
+
+
+def _failure(url: str, status: int, said: str, retry_after: str | None, key_from: str) -> Exception:
     if status == 429 or status >= 500:
         return _PassingError(f"{url} answered {status}: {said}", _seconds(retry_after))
     if status in (401, 403):
@@ -192,31 +223,43 @@ def _failure(url: str, status: int, body: bytes, retry_after: str | None, key_fr
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Retry-After as seconds from now: a number or an HTTP date."""
+    """Retry-After as seconds from now: a number or an HTTP date; None when it says neither."""
     if retry_after is None:
         return None
     try:
-        return max(0.0, float(retry_after))
+        seconds = float(retry_after)
     except ValueError:
-        pass
+        try:
+            date = parsedate_to_datetime(retry_after)
+        except ValueError:
+            return None
+        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
+    return None if isnan(seconds) else max(0.0, seconds)
+
+
+def _writable(text: str) -> str:
+    """A text whose lone surrogates, which JSON allows and UTF-8 does not, are replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _tokens(logprobs: Any) -> tuple[Token, ...]:
+    """The tokens of a completion; none if they cannot be read, which is no reason to lose its answer."""
     try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
-        return None
+        return tuple(_read_tokens((logprobs or {}).get("content") or ()))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return ()
 
 
-def _tokens(content: Any) -> tuple[Token, ...]:
+def _read_tokens(content: Any) -> Iterator[Token]:
     """Tokens whose texts join to the message, also where a character is split over several tokens."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    tokens = []
-    for item in content:
-        raw = item.get("bytes")
-        text = item["token"] if raw is None else decoder.decode(bytes(raw))
+    for place, item in enumerate(content, start=1):
+        raw = item["token"].encode() if item.get("bytes") is None else bytes([*item["bytes"]])
         top = sorted(
             ((t["token"], float(t["logprob"])) for t in item.get("top_logprobs") or ()), key=_by_logprob
         )
-        tokens.append(Token(text, float(item["logprob"]), tuple(top)))
-    return tuple(tokens)
+        text = decoder.decode(raw, final=place == len(content))
+        yield Token(text, float(item["logprob"]), tuple(top))
 
 
 def _by_logprob(pair: tuple[str, float]) -> float:

@@ -1,6 +1,9 @@
 """Ways to make a second pass: with memory, or without it as a control."""
 
-from .memory import MemorySource
-from .retry import RetrySource
+from heedful.sources.memory import MemorySource
+from heedful.sources.reflect import ReflectSource
+from heedful.sources.retry import RetrySource
+from heedful.sources.verify import VerifySource
+from heedful.sources.vote import VoteSource
 
-__all__ = ["MemorySource", "RetrySource"]
+__all__ = ["MemorySource", "ReflectSource", "RetrySource", "VerifySource", "VoteSource"]

@@ -169,3 +169,15 @@ def signal_named(name: str) -> Signal:
     if name not in SIGNALS:
         raise PolicyError(f"there is no signal {name!r}; choose one of {', '.join(SIGNALS)}")
     return SIGNALS[name]
+
+
+def free_signals(decode: Decode) -> dict[str, float]:
+    """Every signal that costs no call; one that cannot be measured is left out."""
+    values = {}
+    for name, signal in SIGNALS.items():
+        if signal.extra_calls == 0:
+            try:
+                values[name] = signal.measure(decode, ())
+            except LogprobError:
+                continue
+    return values

@@ -1,11 +1,22 @@
-"""Intervals for shares."""
+"""Intervals for shares, and what an interval is."""
 
+from dataclasses import dataclass
 from math import sqrt
 
 from heedful.errors import UsageError
 
 Z95 = 1.959963984540054
 """The 97.5% quantile of the normal distribution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """An estimate with its confidence limits and the number of independent units behind it."""
+
+    low: float
+    high: float
+    value: float
+    n: int
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
@@ -16,3 +27,9 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level that is not strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise UsageError(f"a confidence level lies between 0 and 1, not at {level}: 0.95 is usual")

@@ -1,0 +1,49 @@
+"""Benchmarks whose answers are letters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.benchmarks.items import read_items
+from heedful.benchmarks.metrics import same_choice
+from heedful.benchmarks.word_problems import DataFile
+from heedful.memory.formats import new_entry
+from heedful.types import Entry, Item, Side, Task
+
+INSTRUCTIONS = "Choose the best answer. Reply with its letter only, like this: Answer: B"
+LETTER_ANSWER = r"(?:Answer:\s*|^\s*)\(?([A-E])\b"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultipleChoice:
+    """Questions with lettered answers; train and dev rows are the fit side."""
+
+    name: str
+    files: Mapping[Side, tuple[DataFile, ...]]
+
+    def load(self, data: Path, side: Side) -> Sequence[Item]:
+        return [item for file in self.files[side] for item in read_items(data / file.path, file.sha256)]
+
+    def task(self, item: Item) -> Task:
+        return Task(
+            id=item.id,
+            question=asked(item),
+            instructions=INSTRUCTIONS,
+            answer_pattern=LETTER_ANSWER,
+            choices=tuple(choice.label for choice in item.choices),
+            max_tokens=16,
+        )
+
+    def grade(self, answer: str, item: Item) -> bool:
+        return same_choice(answer, item.answer)
+
+    def exemplar(self, item: Item) -> Entry | None:
+        """The question with its right letter."""
+        return new_entry(
+            asked(item), kind="exemplar", response=f"Answer: {item.answer}", id=item.id, source=self.name
+        )
+
+
+def asked(item: Item) -> str:
+    """The question with its choices, one a line."""
+    return "\n".join([item.question, *(f"{choice.label}. {choice.text}" for choice in item.choices)])

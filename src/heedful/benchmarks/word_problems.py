@@ -1,0 +1,82 @@
+"""Benchmarks whose answers are numbers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.benchmarks.items import read_items
+from heedful.benchmarks.metrics import same_number
+from heedful.memory.formats import new_entry
+from heedful.types import Entry, Item, Side, Task
+
+INSTRUCTIONS = (
+    "Solve the problem. Write one short sentence of working, then the result as a number on the same line, "
+    "like this: Answer: 12"
+)
+NUMBER_ANSWER = r"Answer:\s*([^\n]*\d[^\n]*)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file of the data folder with its sha256."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordProblems:
+    """Word problems with a worked equation for each, from which exemplars are made."""
+
+    name: str
+    files: Mapping[Side, DataFile]
+    worked: Callable[[Item], str | None]
+    """An item's solution as a line that ends in `Answer: N`; None where it has none."""
+    belongs: Callable[[Item, Side], bool] = lambda item, side: True
+    """Which rows of a file are on a side, for sets that come in one file."""
+    instructions: str = INSTRUCTIONS
+    max_tokens: int = 160
+
+    def load(self, data: Path, side: Side) -> Sequence[Item]:
+        if side not in self.files:
+            return ()
+        file = self.files[side]
+        return [item for item in read_items(data / file.path, file.sha256) if self.belongs(item, side)]
+
+    def task(self, item: Item) -> Task:
+        return Task(
+            id=item.id,
+            question=item.question,
+            instructions=self.instructions,
+            answer_pattern=NUMBER_ANSWER,
+            max_tokens=self.max_tokens,
+        )
+
+    def grade(self, answer: str, item: Item) -> bool:
+        return same_number(answer, item.answer)
+
+    def exemplar(self, item: Item) -> Entry | None:
+        """The item as a worked example."""
+        worked = self.worked(item)
+        if worked is None:
+            return None
+        return new_entry(item.question, kind="exemplar", response=worked, id=item.id, source=self.name)
+
+
+def worked_equation(equation: str, answer: str) -> str:
+    """`( 76.0 - 25.0 )` and 51 as `76 - 25 = 51. Answer: 51`."""
+    plain = equation.strip().removeprefix("X=").replace(".0", "").replace(" ", "")
+    if plain.startswith("(") and plain.endswith(")") and _balanced(plain[1:-1]):
+        plain = plain[1:-1]
+    for sign in "+-*/":
+        plain = plain.replace(sign, f" {sign} ")
+    return f"{plain} = {answer}. Answer: {answer}"
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return False
+    return depth == 0

@@ -1,0 +1,147 @@
+"""Decode what the ledger does not hold yet, with every slot of the model busy."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from heedful.control import GUARDS
+from heedful.errors import HeedfulError
+from heedful.ports import Benchmark, Model, Source
+from heedful.protocol.ledger import Ledger, Pass, Seen
+from heedful.stages.confidence import free_signals
+from heedful.types import Attempt, Decode, Item, Plan, Side, Task, digest_of
+
+RECORDED_GUARDS = ("format", "valid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """One side of a study, one seed."""
+
+    side: Side
+    seed: int
+    items: Sequence[Item]
+    sources: Mapping[str, Source]
+    """`none` first: the controls work on its answer."""
+    benchmark: Benchmark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    done: int
+    total: int
+    calls: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Recorder:
+    """Records the passes of a side; a pass that is in the ledger unchanged is not decoded again."""
+
+    def __init__(self, recording: Recording, model: Model, ledger: Ledger, on_progress: OnProgress) -> None:
+        self.recording = recording
+        self.model = model
+        self.ledger = ledger
+        self.done = 0
+        self.calls = 0
+        self._report = on_progress
+
+    async def run(self, slots: int) -> None:
+        """Work on `slots` tasks at once, the longest questions first so that the tail is short."""
+        waiting = sorted(self.recording.items, key=lambda item: len(item.question))
+        self._tell()
+
+        async def worker() -> None:
+            while waiting:
+                await self._record(waiting.pop())
+
+        workers = [asyncio.create_task(worker()) for _ in range(slots)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for task in workers:
+                task.cancel()
+
+    async def _record(self, item: Item) -> None:
+        """All the passes of one task, in order, so that a server's prefix cache holds."""
+        task = self.recording.benchmark.task(item)
+        baseline: tuple[Attempt, Pass] | None = None
+        for name, source in self.recording.sources.items():
+            first = None if baseline is None else baseline[0]
+            plan = await source.prepare(task, first)
+            empty = self._empty(name, item, source, plan)
+            row = self.ledger.passes.get(empty.key)
+            if row is not None and (row.prompt, row.model) == (empty.prompt, empty.model):
+                attempt = _remembered(row, plan)
+            else:
+                attempt = None if plan is None else await self._attempt(source, plan, task, first, empty)
+                row = empty if attempt is None else self._filled(empty, attempt, item, task, baseline)
+                self.ledger.append(row)
+            if name == "none" and attempt is not None:
+                baseline = attempt, row
+            self.done += 1
+            self._tell()
+
+    def _empty(self, name: str, item: Item, source: Source, plan: Plan | None) -> Pass:
+        return Pass(
+            side=self.recording.side,
+            seed=self.recording.seed,
+            source=name,
+            task=item.id,
+            prompt=pass_digest(source, plan),
+            model=self.model.traits.fingerprint,
+            status="nothing",
+        )
+
+    async def _attempt(
+        self, source: Source, plan: Plan, task: Task, baseline: Attempt | None, row: Pass
+    ) -> Attempt:
+        try:
+            attempt = await source.attempt(plan, task, self.model, baseline)
+        except HeedfulError as error:
+            raise type(error)(f"recording {row.source} for {row.task}: {error}") from error
+        self.calls += attempt.calls
+        return attempt
+
+    def _filled(
+        self, empty: Pass, attempt: Attempt, item: Item, task: Task, baseline: tuple[Attempt, Pass] | None
+    ) -> Pass:
+        decode = attempt.decode
+        # a control may hand back the first pass itself, which a resumed run knows by its row only
+        kept = baseline is not None and decode is baseline[0].decode
+        return replace(
+            empty,
+            status="decoded",
+            text=decode.text,
+            answer=decode.answer,
+            right=bool(decode.answer) and self.recording.benchmark.grade(decode.answer, item),
+            signals=baseline[1].signals if baseline is not None and kept else free_signals(decode),
+            guards={guard: GUARDS[guard].refuses(task, decode, decode) or "" for guard in RECORDED_GUARDS},
+            recalls=tuple(
+                Seen(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in attempt.recalls
+            ),
+            calls=attempt.calls,
+            prompt_tokens=decode.usage.prompt_tokens,
+            completion_tokens=decode.usage.completion_tokens,
+            cached_tokens=decode.usage.cached_tokens,
+            seconds=decode.seconds,
+        )
+
+    def _tell(self) -> None:
+        total = len(self.recording.items) * len(self.recording.sources)
+        self._report(Progress(done=self.done, total=total, calls=self.calls))
+
+
+def pass_digest(source: Source, plan: Plan | None) -> str:
+    """What a pass hangs on: its first prompt and the source's settings, but not a bank's other entries."""
+    settings = {key: value for key, value in source.spec.items() if key != "digest"}
+    return digest_of([None if plan is None else plan.prompt.digest, settings])
+
+
+def _remembered(row: Pass, plan: Plan | None) -> Attempt | None:
+    """A recorded pass as the controls need it: its prompt and its text."""
+    if plan is None:
+        return None
+    decode = Decode(text=row.text, answer=row.answer)
+    return Attempt(source=row.source, prompt=plan.prompt, decode=decode, calls=row.calls)

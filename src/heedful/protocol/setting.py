@@ -1,0 +1,105 @@
+"""A study made ready: benchmark, rows, banks, sources."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.benchmarks import BENCHMARKS
+from heedful.benchmarks.items import data_folder
+from heedful.benchmarks.questions import OwnQuestions
+from heedful.errors import UsageError
+from heedful.memory.bank import MemoryBank
+from heedful.memory.formats import read_entries
+from heedful.ports import Benchmark, Source
+from heedful.protocol.splits import Splits, split
+from heedful.protocol.study import SourceSettings, Study, read_study
+from heedful.sources import MemorySource, ReflectSource, RetrySource, VerifySource, VoteSource
+from heedful.types import Entry, Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Everything a study works with but the model."""
+
+    study: Study
+    folder: Path
+    """Where the study file is; banks and questions are found relative to it."""
+    benchmark: Benchmark
+    splits: Splits
+    banks: Mapping[str, MemoryBank]
+    dropped: Mapping[str, Sequence[str]]
+    """Per bank, the ids of entries that were left out because their question is on the test side."""
+
+    def sources(self, side: Side, seed: int) -> dict[str, Source]:
+        """The sources that are recorded on a side, `none` first."""
+        named: dict[str, Source] = {"none": RetrySource()}
+        for name, settings in self.study.sources.items():
+            if side in settings.sides:
+                named[name] = self._source(name, settings, seed)
+        return named
+
+    def _source(self, name: str, settings: SourceSettings, seed: int) -> Source:
+        if settings.kind == "memory":
+            return MemorySource(
+                bank=self.banks[name],
+                placement=settings.placement,
+                limit=settings.limit,
+                heading=settings.heading,
+            )
+        if settings.kind == "retry":
+            sampled = settings.temperature > 0
+            return RetrySource(temperature=settings.temperature, seed=seed * 1000 + 1 if sampled else None)
+        temperature = settings.temperature or 0.7
+        if settings.kind == "vote":
+            return VoteSource(temperature=temperature, seed=seed)
+        if settings.kind == "verify":
+            return VerifySource(temperature=temperature, seed=seed)
+        return ReflectSource()
+
+
+def prepare(file: Path, data: Path | None) -> Setting:
+    """Read a study file, draw its rows and build its banks without anything from the test side."""
+    study = read_study(file)
+    benchmark = _benchmark(study)
+    folder = file.parent
+    splits = split(benchmark, folder if study.questions else data_folder(data), study.split)
+    banks, dropped = {}, {}
+    for name, settings in study.sources.items():
+        if settings.kind == "memory":
+            entries = _entries(settings, folder, benchmark, splits)
+            kept = [entry for entry in entries if not splits.tested(entry.text)]
+            if settings.bank != "pool" and len(kept) < len(entries):
+                raise UsageError(
+                    f"the bank {settings.bank} holds questions of the test side "
+                    f"({', '.join(e.id for e in entries if e not in kept)}); take them out"
+                )
+            banks[name] = MemoryBank(name, kept, method=settings.recall, threshold=settings.threshold)
+            dropped[name] = [entry.id for entry in entries if entry not in kept]
+    return Setting(
+        study=study, folder=folder, benchmark=benchmark, splits=splits, banks=banks, dropped=dropped
+    )
+
+
+def _benchmark(study: Study) -> Benchmark:
+    own = study.questions
+    if own is None:
+        if study.benchmark not in BENCHMARKS:
+            raise UsageError(f"there is no benchmark {study.benchmark!r}; choose {', '.join(BENCHMARKS)}")
+        return BENCHMARKS[study.benchmark]
+    return OwnQuestions(
+        name=study.name,
+        fit=Path(own.file or own.fit),
+        test=Path(own.test) if own.test else None,
+        metric=own.metric,
+        instructions=own.instructions,
+        answer_pattern=own.answer_pattern,
+        max_tokens=own.max_tokens,
+        seed=study.split.seed,
+    )
+
+
+def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
+    if settings.bank == "pool":
+        made = (benchmark.exemplar(item) for item in splits.pool)
+        return [entry for entry in made if entry is not None]
+    return read_entries(folder / settings.bank)[0]

@@ -1,0 +1,120 @@
+"""A study: what is asked, of whom, with which sources, and how a policy may be chosen."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from heedful.errors import UsageError
+from heedful.memory.bank import Method
+from heedful.types import Placement, Side
+
+SourceKind = Literal["memory", "retry", "reflect", "vote", "verify"]
+
+
+class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A person's own questions: one file to be halved, or one a side."""
+
+    file: str = ""
+    fit: str = ""
+    test: str = ""
+    metric: str = "text"
+    instructions: str = ""
+    answer_pattern: str | None = None
+    max_tokens: int = 64
+
+
+class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The embedded model by its weights, or an endpoint by its URL."""
+
+    weights: str = "smollm2-135m"
+    url: str = ""
+    model: str = ""
+    slots: int = 4
+    context: int = 2048
+    threads: int | None = None
+    timeout: float = 600.0
+
+
+class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many rows of each side, drawn by seed; None: all. `pool` rows of the fit side are left to banks."""
+
+    fit: int | None = None
+    test: int | None = None
+    pool: int = 0
+    seed: int = 0
+
+
+class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bank with a placement, or a memory-free control."""
+
+    kind: SourceKind = "memory"
+    bank: str = ""
+    """A file of entries, or `pool` for exemplars made of the rows left to banks."""
+    placement: Placement = "auto"
+    recall: Method = "bm25"
+    threshold: float = 0.6
+    limit: int = 3
+    heading: str = "Notes that may help:"
+    temperature: float = 0.0
+    sides: tuple[Side, ...] = ("fit", "test")
+
+
+class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a policy is chosen (METHOD: policies)."""
+
+    cost: float = 0.01
+    """λ of the objective accuracy − λ·calls."""
+    folds: int = 5
+    families: tuple[str, ...] = ("gate", "choose", "cascade", "dual")
+    signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+    firsts: tuple[str, ...] | None = None
+    """Sources that may decode first; None: no memory, and every bank."""
+    calibrated: bool = True
+    """Whether a calibrator may replace the raw confidence."""
+    harm_limit: float | None = None
+    confidence: float = 0.95
+    seed: int = 0
+
+
+class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A study file."""
+
+    name: str
+    benchmark: str = ""
+    questions: QuestionSettings | None = None
+    model: ModelSettings = ModelSettings()
+    split: SplitSettings = SplitSettings()
+    sources: Mapping[str, SourceSettings]
+    fit: FitSettings = FitSettings()
+    seeds: tuple[int, ...] = (0,)
+    notes: str = ""
+    """Shown in the report: what had been explored before, and on which rows."""
+
+
+def read_study(file: Path) -> Study:
+    """The study of a TOML file; a wrong key or value is named."""
+    try:
+        study = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Study)
+    except OSError as error:
+        raise UsageError(f"the study file {file} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the study file {file} is not TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the study file {file} is wrong: {error}") from error
+    _check(study, file)
+    return study
+
+
+def _check(study: Study, file: Path) -> None:
+    if bool(study.benchmark) == (study.questions is not None):
+        raise UsageError(f"{file}: give either benchmark = NAME or a [questions] table")
+    if study.questions is not None and bool(study.questions.file) == bool(study.questions.fit):
+        raise UsageError(f"{file}: [questions] needs file, or fit and test")
+    for name, source in study.sources.items():
+        if name == "none":
+            raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")
+        if (source.kind == "memory") != bool(source.bank):
+            raise UsageError(f"{file}: [sources.{name}] needs a bank exactly if its kind is memory")

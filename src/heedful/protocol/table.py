@@ -1,0 +1,96 @@
+"""One side of a ledger as arrays: a column of passes for each source, a row for each task."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import UsageError
+from heedful.protocol.ledger import Ledger, Pass
+from heedful.types import Side
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """The passes of one source, in the table's order of rows."""
+
+    passes: tuple[Pass, ...]
+    decoded: Bools
+    """Where the source had something to add."""
+    right: Bools
+    calls: Ints
+    tokens: Ints
+    signals: Mapping[str, Floats]
+    """NaN where a signal could not be measured."""
+    guards: Mapping[str, Bools]
+    """Where the guard passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    columns: Mapping[str, Column]
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def column(self, source: str) -> Column:
+        if source not in self.columns:
+            raise UsageError(f"the ledger has no passes of {source!r}; it has {', '.join(self.columns)}")
+        return self.columns[source]
+
+    def rows(self, places: Sequence[int] | Ints) -> "Table":
+        """The table of some of its rows."""
+        at = np.asarray(places, dtype=np.int64)
+        return Table(
+            tasks=tuple(self.tasks[i] for i in at),
+            seeds=tuple(self.seeds[i] for i in at),
+            columns={name: _rows(column, at) for name, column in self.columns.items()},
+        )
+
+
+def read_table(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
+    """The passes of a side for these tasks; a source that lacks one of them is left out of the table."""
+    keys = [(seed, task) for seed in seeds for task in tasks]
+    sources = dict.fromkeys(row.source for row in ledger.passes.values() if row.side == side)
+    columns = {}
+    for source in sources:
+        found = [ledger.passes.get((side, seed, source, task)) for seed, task in keys]
+        passes = tuple(row for row in found if row is not None)
+        if len(passes) == len(keys):
+            columns[source] = make_column(passes)
+    if "none" not in columns or not keys:
+        raise UsageError(f"the {side} side is not recorded; run heedful study record first")
+    return Table(tasks=tuple(t for _, t in keys), seeds=tuple(s for s, _ in keys), columns=columns)
+
+
+def make_column(passes: Sequence[Pass]) -> Column:
+    signals = dict.fromkeys(name for row in passes for name in row.signals)
+    guards = dict.fromkeys(name for row in passes for name in row.guards)
+    return Column(
+        passes=tuple(passes),
+        decoded=np.array([row.status == "decoded" for row in passes]),
+        right=np.array([row.right for row in passes]),
+        calls=np.array([row.calls for row in passes]),
+        tokens=np.array([row.prompt_tokens + row.completion_tokens for row in passes]),
+        signals={s: np.array([row.signals.get(s, np.nan) for row in passes]) for s in signals},
+        guards={g: np.array([row.guards.get(g, "") == "" for row in passes]) for g in guards},
+    )
+
+
+def _rows(column: Column, at: Ints) -> Column:
+    return Column(
+        passes=tuple(column.passes[i] for i in at),
+        decoded=column.decoded[at],
+        right=column.right[at],
+        calls=column.calls[at],
+        tokens=column.tokens[at],
+        signals={name: values[at] for name, values in column.signals.items()},
+        guards={name: values[at] for name, values in column.guards.items()},
+    )

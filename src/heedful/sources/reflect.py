@@ -1,0 +1,41 @@
+"""A memory-free control: criticise the first answer, then answer again."""
+
+from dataclasses import dataclass
+
+from heedful.errors import PolicyError
+from heedful.ports import Model
+from heedful.stages.answer import read_answer
+from heedful.types import Attempt, Message, Plan, Prompt, Spec, Task
+
+CRITIQUE = "Check your answer step by step. Point out any mistake in one or two sentences."
+AGAIN = "Now answer the question again, in the same form as before."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectSource:
+    """Two further calls: a critique of the memory-free answer, and an answer that has read it."""
+
+    @property
+    def spec(self) -> Spec:
+        return {"kind": "reflect"}
+
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        first = plain_first_pass(baseline, "reflect")
+        said = Message(role="assistant", content=first.decode.text)
+        messages = (*first.prompt.messages, said, Message(role="user", content=CRITIQUE))
+        return Plan(prompt=Prompt(messages=messages, max_tokens=task.max_tokens))
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        critique = await model.decode(plan.prompt)
+        said = Message(role="assistant", content=critique.text)
+        messages = (*plan.prompt.messages, said, Message(role="user", content=AGAIN))
+        prompt = Prompt(messages=messages, max_tokens=task.max_tokens, schema=task.schema)
+        decode = read_answer(await model.decode(prompt), task)
+        return Attempt(source="reflect", prompt=plan.prompt, decode=decode, calls=2)
+
+
+def plain_first_pass(baseline: Attempt | None, source: str) -> Attempt:
+    """The memory-free first pass that a control works on."""
+    if baseline is None or baseline.source != "none":
+        raise PolicyError(f"the source {source!r} works on a memory-free first pass; set first = 'none'")
+    return baseline

@@ -1,0 +1,37 @@
+"""A memory-free control: a yes/no check decides whether a fresh answer replaces the first."""
+
+from dataclasses import dataclass, replace
+
+from heedful.ports import Model
+from heedful.sources.reflect import plain_first_pass
+from heedful.stages.answer import read_answer
+from heedful.stages.compose import first_prompt
+from heedful.stages.confidence import CHECK_QUESTION
+from heedful.types import Attempt, Message, Plan, Prompt, Spec, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifySource:
+    """Asks whether the first answer is correct; on anything but yes, samples a fresh one."""
+
+    temperature: float = 0.7
+    seed: int = 0
+
+    @property
+    def spec(self) -> Spec:
+        return {"kind": "verify", "temperature": self.temperature, "seed": self.seed}
+
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        first = plain_first_pass(baseline, "verify")
+        said = Message(role="assistant", content=first.decode.text)
+        messages = (*first.prompt.messages, said, Message(role="user", content=CHECK_QUESTION))
+        return Plan(prompt=Prompt(messages=messages, max_tokens=2))
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        first = plain_first_pass(baseline, "verify")
+        check = await model.decode(plan.prompt)
+        if check.text.strip().casefold().startswith("yes"):
+            return Attempt(source="verify", prompt=plan.prompt, decode=first.decode, calls=1)
+        prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed * 1000 + 7)
+        decode = read_answer(await model.decode(prompt), task)
+        return Attempt(source="verify", prompt=plan.prompt, decode=decode, calls=2)

@@ -1,0 +1,37 @@
+"""A memory-free control: self-consistency, the most frequent answer of several samples."""
+
+from dataclasses import dataclass, replace
+
+from heedful.ports import Model
+from heedful.stages.answer import read_answer, same_answer
+from heedful.stages.compose import first_prompt
+from heedful.types import Attempt, Decode, Plan, Spec, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteSource:
+    """Samples the memory-free prompt; the answer with the most votes wins, the earliest on a tie."""
+
+    samples: int = 3
+    temperature: float = 0.7
+    seed: int = 0
+
+    @property
+    def spec(self) -> Spec:
+        return {"kind": "vote", "samples": self.samples, "temperature": self.temperature, "seed": self.seed}
+
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed * 1000 + 1)
+        return Plan(prompt=prompt)
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        decodes = []
+        for sample in range(self.samples):
+            prompt = replace(plan.prompt, seed=self.seed * 1000 + 1 + sample)
+            decodes.append(read_answer(await model.decode(prompt), task))
+        winner = max(decodes, key=lambda decode: (_votes(decode, decodes), -decodes.index(decode)))
+        return Attempt(source="vote", prompt=plan.prompt, decode=winner, calls=self.samples)
+
+
+def _votes(decode: Decode, decodes: list[Decode]) -> int:
+    return sum(bool(decode.answer) and same_answer(decode.answer, other.answer) for other in decodes)

@@ -1,0 +1,36 @@
+"""The signal `calibrated`: a fitted probability of being right in place of a raw confidence."""
+
+from collections.abc import Mapping, Sequence
+from math import exp
+
+from heedful.stages.answer import same_answer
+from heedful.stages.confidence import check_logprobs, free_signals
+from heedful.types import Attempt, Calibrator
+
+CALIBRATED = "calibrated"
+
+
+def calibrated_confidence(calibrator: Calibrator, attempt: Attempt, first: Attempt | None) -> float | None:
+    """The probability that a pass is right; `first` is the first pass when this is a second one."""
+    check_logprobs(attempt.decode)
+    said = None if first is None else first.decode.answer
+    scores = [recall.score for recall in attempt.recalls]
+    signals = free_signals(attempt.decode)
+    return probability(calibrator, features_of(signals, attempt.decode.answer, said, scores))
+
+
+def features_of(
+    signals: Mapping[str, float], answer: str, first_answer: str | None, scores: Sequence[float]
+) -> dict[str, float]:
+    """What a calibrator may look at: the pass's signals, agreement with the first pass, recall score."""
+    agreement = 0.0 if first_answer is None else float(same_answer(answer, first_answer))
+    return {**signals, "agreement": agreement, "recall": max(scores, default=0.0)}
+
+
+def probability(calibrator: Calibrator, values: Mapping[str, float]) -> float | None:
+    """The calibrated probability; None when a feature is missing."""
+    if any(name not in values for name in calibrator.features):
+        return None
+    parts = zip(calibrator.features, calibrator.weights, calibrator.means, calibrator.scales, strict=True)
+    z = calibrator.bias + sum(w * (values[name] - mean) / scale for name, w, mean, scale in parts)
+    return 1 / (1 + exp(-z)) if z >= 0 else exp(z) / (1 + exp(z))

@@ -1,0 +1,29 @@
+"""Arrays as the statistics take them: finite, of one length, never empty."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heedful.errors import UsageError
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def numbers(values: ArrayLike, what: str, dimensions: int = 1) -> Floats:
+    """The values as finite numbers, at least one."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != dimensions or array.size == 0:
+        raise UsageError(f"{what}: no statistic of an array of shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise UsageError(f"{what}: {int((~np.isfinite(array)).sum())} of {array.size} values are not finite")
+    return array
+
+
+def flags(values: ArrayLike, what: str, length: int) -> Bools:
+    """The values as booleans (0 and 1 are taken), as many as there are rows."""
+    array = np.asarray(values)
+    if array.shape != (length,):
+        raise UsageError(f"{what}: shape {array.shape} where {length} rows were given")
+    if not np.isin(array, (0, 1)).all():
+        raise UsageError(f"{what}: only true and false (or 1 and 0) are taken, not {array[:5].tolist()}")
+    return array.astype(np.bool_)

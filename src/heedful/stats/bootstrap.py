@@ -1,0 +1,80 @@
+"""Bootstrap interval of a mean over tasks."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from heedful.errors import UsageError
+from heedful.stats.arrays import Floats, numbers
+from heedful.stats.intervals import Interval, check_level
+
+FEWEST = 100
+"""Resamples below which a tail quantile means nothing."""
+
+CELLS = 1_000_000
+"""Weights held in memory at once."""
+
+Groups = Sequence[str] | Sequence[int] | None
+
+
+def paired_interval(
+    differences: ArrayLike,
+    groups: Groups,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    resamples: int = 10_000,
+) -> Interval:
+    """The mean paired difference with its percentile bootstrap interval (Efron 1979) over tasks.
+
+    `groups` names the task of each row: tasks are drawn, so rows of one task (several seeds) stay
+    together, and the interval's n counts tasks. Any mean of per-row values can be given.
+
+    A mean of n values in {−1, 0, 1} moves in steps of 1/n, and the plain percentile interval ends on
+    such steps: with helps 3% and hurts 1% of 300 it covers between 93.2% and 95.5%, by where the
+    truth lies between two steps (BCa: 92.2% to 94.7%). Each end is therefore moved out by half a step
+    (a continuity correction), which covers 94.8% to 96.1% there and 95.4% to 95.7% at 12% and 4%.
+    Values without a lattice have steps near 0 and are left alone. Differences that are all equal
+    give an interval of no width: a bootstrap cannot see what was never drawn.
+    """
+    check_level(level)
+    if resamples < FEWEST:
+        raise UsageError(f"{resamples} resamples are too few for an interval: take {FEWEST} or more")
+    values = numbers(differences, "differences")
+    sums, counts = _by_task(values, groups)
+    means = _resampled_means(sums, counts, rng, resamples)
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, (tail, 1 - tail), method="inverted_cdf")
+    half = _step(sums) / (2 * len(values))
+    return Interval(low=float(low) - half, high=float(high) + half, value=float(values.mean()), n=len(sums))
+
+
+def _by_task(values: Floats, groups: Groups) -> tuple[Floats, Floats]:
+    """The sum and the number of rows of every task."""
+    if groups is None:
+        return values, np.ones_like(values)
+    if len(groups) != len(values):
+        raise UsageError(f"{len(groups)} task ids for {len(values)} differences")
+    _, task = np.unique(np.asarray(groups), return_inverse=True)
+    sums = np.bincount(task, weights=values).astype(np.float64)
+    return sums, np.bincount(task).astype(np.float64)
+
+
+def _resampled_means(sums: Floats, counts: Floats, rng: np.random.Generator, resamples: int) -> Floats:
+    """Means over tasks drawn with replacement.
+
+    How often each distinct (sum, count) pair is drawn is multinomial, so a few values cost a few
+    numbers per resample however many tasks there are.
+    """
+    pairs, repeats = np.unique(np.stack((sums, counts), axis=1), axis=0, return_counts=True)
+    shares = repeats / len(sums)
+    block = max(1, CELLS // len(pairs))
+    sizes = [min(block, resamples - start) for start in range(0, resamples, block)]
+    totals = np.concatenate([rng.multinomial(len(sums), shares, size=size) @ pairs for size in sizes])
+    return np.asarray(totals[:, 0] / totals[:, 1])
+
+
+def _step(sums: Floats) -> float:
+    """The smallest distance between two distinct values, 0 where there is only one."""
+    distinct = np.unique(sums.round(12))
+    return float(np.diff(distinct).min()) if len(distinct) > 1 else 0.0

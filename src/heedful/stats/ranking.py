@@ -1,0 +1,91 @@
+"""Does a score rank the positives above the negatives?"""
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit, ndtri
+
+from heedful.errors import UsageError
+from heedful.stats.arrays import Bools, Floats, flags, numbers
+from heedful.stats.intervals import Interval, check_level
+
+
+def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval:
+    """The chance that a positive scores above a negative, a tie counting half (Mann–Whitney).
+
+    The interval is DeLong's (1988) on the logit scale, which Perme and Manevski (2019) found the
+    most reliable; see `_score_limits` for where that variance does not exist. Simulated coverage is
+    93% to 98% from 15 rows a class on; with 6 to 10 rows in the smaller class it is 92% to 98% for
+    classes of like spread, and as low as 85% where the small class is also the more spread.
+    """
+    check_level(level)
+    values = numbers(scores, "scores")
+    is_positive = flags(positive, "positive", len(values))
+    positives, negatives = int(is_positive.sum()), int((~is_positive).sum())
+    if not positives or not negatives:
+        raise UsageError(f"no AUC of {positives} positives and {negatives} negatives: both are needed")
+    above, below = _placements(values, is_positive)
+    value, z = float(above.mean()), float(ndtri((1 + level) / 2))
+    variance = _delong(above, below)
+    if variance > 1e-12 and 0 < value < 1:
+        half = z * sqrt(variance) / (value * (1 - value))
+        low, high = float(expit(logit(value) - half)), float(expit(logit(value) + half))
+    else:
+        low, high = _score_limits(value, positives, negatives, z)
+    return Interval(low=low, high=high, value=value, n=len(values))
+
+
+def auc_or_none(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval | None:
+    """The AUC, or None where there is no row or only one class."""
+    present = np.unique(np.asarray(positive))
+    return auc(scores, positive, level) if len(present) > 1 else None
+
+
+def midranks(values: Floats) -> Floats:
+    """Ranks from 1, tied values sharing the mean of theirs."""
+    _, place, repeats = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(repeats)
+    return np.asarray((last - (repeats - 1) / 2)[place], dtype=np.float64)
+
+
+def _placements(values: Floats, positive: Bools) -> tuple[Floats, Floats]:
+    """For each positive the share of negatives below it, for each negative the share of positives above.
+
+    By ranks in all and in the own class (Sun and Xu 2014, eq. 11 and 12).
+    """
+    ranks, above, below = midranks(values), values[positive], values[~positive]
+    return (
+        (ranks[positive] - midranks(above)) / len(below),
+        1 - (ranks[~positive] - midranks(below)) / len(above),
+    )
+
+
+def _delong(above: Floats, below: Floats) -> float:
+    """The variance of the AUC (DeLong et al. 1988), 0 where a class has one row."""
+    if min(len(above), len(below)) < 2:
+        return 0.0
+    return float(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below))
+
+
+def _score_limits(value: float, positives: int, negatives: int, z: float) -> tuple[float, float]:
+    """Where |value − θ| = z·sd(θ), by Newcombe's (2006) fifth method.
+
+    DeLong's variance is 0 for perfect or constant scores and unknown for a class of one row; this
+    one depends on θ and the class sizes alone.
+    """
+
+    def inside(theta: float) -> bool:
+        mean_size = (positives + negatives) / 2
+        overlap = (1 - theta) / (2 - theta) + theta / (1 + theta)
+        variance = theta * (1 - theta) * (1 + (mean_size - 1) * overlap) / (positives * negatives)
+        return (theta - value) ** 2 <= z * z * variance
+
+    limits = []
+    for end in (0.0, 1.0):
+        near, far = value, end
+        for _ in range(60):
+            middle = (near + far) / 2
+            near, far = (middle, far) if inside(middle) else (near, middle)
+        limits.append(near)
+    return limits[0], limits[1]

@@ -1,0 +1,69 @@
+"""MiniLM in NumPy gives the vectors that sentence-transformers gives."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heedful.errors import MissingError
+from heedful.memory.embed import MAX_TOKENS, MiniLM
+
+REFERENCE = json.loads(Path(__file__).with_name("minilm_reference.json").read_text(encoding="utf-8"))
+TEXTS = REFERENCE["texts"]
+
+
+@pytest.fixture(scope="module")
+def model(minilm: Path) -> MiniLM:
+    return MiniLM(minilm)
+
+
+@pytest.mark.engine
+def test_similarities_are_those_of_sentence_transformers(model):
+    vectors = model.embed(TEXTS).astype(np.float64)
+    np.testing.assert_allclose(vectors @ vectors.T, REFERENCE["similarities"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.engine
+def test_a_batch_gives_what_each_text_gives_alone_in_the_order_of_the_texts(model):
+    texts = [*TEXTS, *TEXTS[:9]]
+    alone = np.concatenate([model.embed([text]) for text in texts])
+    np.testing.assert_allclose(model.embed(texts), alone, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.embed(texts[::-1]), alone[::-1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.engine
+def test_rows_are_float32_of_unit_length(model):
+    vectors = model.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), 384)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=0, atol=1e-6)
+
+
+@pytest.mark.engine
+def test_a_long_text_is_cut_at_256_tokens(model):
+    room = MAX_TOKENS - 2  # [CLS] and [SEP] take two
+    full, longer, shorter = (
+        model.embed([" ".join(["river"] * words)])[0] for words in (room, room + 50, room - 1)
+    )
+    assert MAX_TOKENS == 256
+    np.testing.assert_array_equal(longer, full)
+    assert not np.array_equal(shorter, full)
+
+
+@pytest.mark.engine
+def test_no_texts_give_no_rows(model):
+    assert model.embed([]).shape == (0, 384)
+
+
+def test_a_missing_folder_says_how_to_get_the_weights(tmp_path):
+    with pytest.raises(MissingError, match=r"model\.safetensors .*heedful weights pull all-minilm-l6-v2"):
+        MiniLM(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08" + b"\0" * 7 + b"{}      "])
+def test_weights_of_something_else_say_how_to_get_the_right_ones(tmp_path, content):
+    (tmp_path / "model.safetensors").write_bytes(content)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(MissingError, match="remove it, then run: heedful weights pull all-minilm-l6-v2"):
+        MiniLM(tmp_path)

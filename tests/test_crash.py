@@ -1,0 +1,195 @@
+"""What was acknowledged survives kill -9, and what was not is there whole or not at all.
+
+Every kill is triggered by a line that the child printed: no clock decides when it comes.
+"""
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from heedful import Database, SqliteJournal, SqliteStore, read_entries
+
+ENTRIES = 3000
+BANKS = ("first", "second", "third")
+# The command line itself, several times in one process, under SQLite's own trace: the child says
+# which statement it is about to run, and goes on.
+IMPORTING = """
+import sqlite3, sys
+from collections import Counter
+from functools import partial
+from heedful.cli.main import run
+
+moment, file, store, *banks = sys.argv[1:]
+seen = Counter()
+
+def told(statement):
+    word = statement.split(None, 1)[0]
+    seen[word] += 1
+    if f"{word} {seen[word]}" == moment:
+        print(moment, flush=True)
+
+class Told(sqlite3.Connection):
+    def __init__(self, *arguments, **settings):
+        super().__init__(*arguments, **settings)
+        self.set_trace_callback(told)
+
+sqlite3.connect = partial(sqlite3.connect, factory=Told)
+for bank in banks:
+    sys.argv = ["heedful", "bank", "import", file, "--bank", bank, "--store", store]
+    try:
+        run()
+    except SystemExit as end:
+        assert not end.code, end.code
+sys.stdin.read()
+"""
+ANSWERING = """
+import sys
+from heedful import Controller, Database, ScriptedModel, SqliteJournal, SqliteStore, Task, arms
+from heedful.types import Evidence
+
+database = Database(sys.argv[1])
+store, journal = SqliteStore(database), SqliteJournal(database)
+controller = Controller(
+    model=ScriptedModel(script=lambda prompt: (f"Not {prompt.messages[-1].content}.", -0.9)),
+    policy=arms.retry(),
+    journal=journal,
+)
+while True:
+    outcome = controller.answer_sync(Task(question="yes"))
+    assert not outcome.faults, outcome.faults
+    print("decision", outcome.decision, flush=True)
+    seen = Evidence(entry="e", version="v", task="t", utility=1.0, decision=outcome.decision)
+    store.observe("notes", [seen, seen])
+    print("evidence", outcome.decision, flush=True)
+"""
+
+
+def moments() -> list[str]:
+    """A statement, by its word and number, that the child is about to run; or a line of the command itself.
+
+    The first store is made at the first BEGIN; each import has two transactions, one to look at the
+    store's version and one for its entries, so COMMIT 2 and COMMIT 4 keep the first two files.
+    """
+    rng = random.Random(9)
+    inserts = sorted(rng.sample(range(1, 2 * ENTRIES), 8))
+    acknowledged = [f"{ENTRIES} entries added to bank {bank}" for bank in BANKS[:2]]
+    return [
+        *("PRAGMA 1", "BEGIN 1", "CREATE 1", "CREATE 5", "COMMIT 1", "BEGIN 2"),
+        *(f"INSERT {number}" for number in (1, *inserts, ENTRIES, ENTRIES + 1, 2 * ENTRIES)),
+        *("COMMIT 2", "COMMIT 3", "COMMIT 4"),
+        *acknowledged,
+    ]
+
+
+@contextmanager
+def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def killed_at(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
+    """Kill the child at the first line that is due; return all lines that it printed whole."""
+    lines: list[str] = []
+    while not (lines and due(lines[-1])):
+        line = process.stdout.readline()
+        if not line:
+            raise AssertionError(f"the child ended by itself: {process.stderr.read()}")
+        lines.append(line.rstrip("\n"))
+    process.send_signal(signal.SIGKILL)
+    rest = process.stdout.read()
+    assert process.wait() == -signal.SIGKILL
+    return [*lines, *rest.split("\n")[:-1]]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """The store as the next process finds it, after SQLite looked for damage."""
+    with closing(Database(path)) as database:
+        with database.reading() as connection:
+            assert [tuple(row) for row in connection.execute("PRAGMA integrity_check")] == [("ok",)]
+        yield database
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("import") / "bank.jsonl"
+    lines = [{"id": f"e{number}", "text": f"Rule {number}: {'x' * 80}"} for number in range(ENTRIES)]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return file
+
+
+@pytest.mark.parametrize("moment", moments())
+def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp_path):
+    path = tmp_path / "heedful.db"
+    with child(IMPORTING, moment, file, path, *BANKS) as importing:
+        printed = killed_at(importing, lambda line: line == moment)
+    whole, _ = read_entries(file)
+    acknowledged = [bank for bank in BANKS if f"{ENTRIES} entries added to bank {bank}" in printed]
+    with opened(path) as database:
+        store = SqliteStore(database)
+        found = {bank: store.entries(bank) for bank in BANKS}
+        for bank, entries in found.items():
+            assert entries in ([], whole)
+            assert entries or bank not in acknowledged
+            assert store.put(bank, whole) == ENTRIES - len(entries), "the store can be written again"
+        assert all(store.entries(bank) == whole for bank in BANKS)
+
+
+def test_the_moments_are_at_least_twenty_and_differ():
+    assert len(set(moments())) == len(moments()) >= 20
+
+
+def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_killed_again(file, tmp_path):
+    path = tmp_path / "heedful.db"
+    for round, moment in enumerate(["COMMIT 2", "INSERT 2000", f"{ENTRIES} entries added to bank third-2"]):
+        banks = [f"{bank}-{round}" for bank in BANKS]
+        with child(IMPORTING, moment, file, path, *banks) as importing:
+            killed_at(importing, lambda line, moment=moment: line == moment)
+    with opened(path) as database:
+        banks = SqliteStore(database).banks()
+    assert set(banks.values()) == {ENTRIES}
+    assert {"first-2", "second-2", "third-2"} <= set(banks)
+
+
+def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_survives_twenty_kills(tmp_path):
+    path = tmp_path / "heedful.db"
+    rng = random.Random(20)
+    printed: list[str] = []
+    for _ in range(20):
+        due = iter(range(rng.randrange(1, 40)))
+        with child(ANSWERING, path) as answering:
+            printed += killed_at(answering, lambda line, due=due: next(due, None) is None)
+        with opened(path) as database:
+            journal, evidence = SqliteJournal(database), SqliteStore(database).evidence("notes")
+            kept = [one.decision for one in evidence]
+            for line in printed:
+                what, decision = line.split(" ")
+                if what == "decision":
+                    assert journal.find(decision)["answer"] == "Not yes."
+                else:
+                    assert kept.count(decision) == 2
+            assert {kept.count(decision) for decision in kept} <= {2}, "evidence is kept all or none"
+    assert len(printed) > 20
+
+
+def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
+    path = tmp_path / "heedful.db"
+    with child(ANSWERING, path) as answering:
+        killed_at(answering, lambda line: line.startswith("evidence"))
+    with closing(sqlite3.connect(path)) as connection:
+        records = connection.execute("SELECT record FROM decisions").fetchall()
+    assert all(json.loads(record)["answer"] == "Not yes." for (record,) in records)
+    assert records
