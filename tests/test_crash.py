@@ -48,6 +48,7 @@ for bank in banks:
         run()
     except SystemExit as end:
         assert not end.code, end.code
+print("the end", flush=True)
 sys.stdin.read()
 """
 ANSWERING = """
@@ -100,14 +101,20 @@ def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def killed_at(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
-    """Kill the child at the first line that is due; return all lines that it printed whole."""
+def read_until(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
+    """The lines that a child prints up to the first that is due."""
     lines: list[str] = []
     while not (lines and due(lines[-1])):
         line = process.stdout.readline()
-        if not line:
-            raise AssertionError(f"the child ended by itself: {process.stderr.read()}")
+        assert line, f"the child ended by itself: {process.stderr.read()}"
         lines.append(line.rstrip("\n"))
+        assert due(lines[-1]) or lines[-1] != "the end", "the child never came to the moment"
+    return lines
+
+
+def killed_at(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
+    """Kill the child at the first line that is due; return all lines that it printed whole."""
+    lines = read_until(process, due)
     process.send_signal(signal.SIGKILL)
     rest = process.stdout.read()
     assert process.wait() == -signal.SIGKILL
@@ -193,3 +200,14 @@ def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
         records = connection.execute("SELECT record FROM decisions").fetchall()
     assert all(json.loads(record)["answer"] == "Not yes." for (record,) in records)
     assert records
+
+
+def test_a_new_store_that_another_process_is_just_making_is_waited_for(file, tmp_path):
+    path = tmp_path / "heedful.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with child(IMPORTING, "BEGIN 1", file, path, "first") as importing:
+            read_until(importing, lambda line: line == "BEGIN 1")
+            other.execute("COMMIT")
+            printed = read_until(importing, lambda line: line == "the end")
+    assert f"{ENTRIES} entries added to bank first" in printed

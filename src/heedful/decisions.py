@@ -1,6 +1,9 @@
 """Decision records: what was decided for an answer, and why, as JSON that outlives the process."""
 
+from dataclasses import asdict
 from typing import Any
+
+import msgspec
 
 from heedful.types import Attempt, Candidate, Outcome, Policy, Task
 
@@ -63,7 +66,17 @@ def policy_fields(policy: Policy) -> dict[str, Any]:
         "margins": None if policy.margins is None else dict(policy.margins),
         "guards": list(policy.guards),
         "budget": {"passes": policy.budget.passes, "cooldown": policy.budget.cooldown},
+        "calibrators": None
+        if policy.calibrators is None
+        else {role: asdict(calibrator) for role, calibrator in policy.calibrators.items()},
     }
+
+
+def read_policy(fields: dict[str, Any]) -> Policy:
+    """The policy of `policy_fields`."""
+    bounds = {"never": float("-inf"), "always": float("inf")}
+    threshold = fields["threshold"]
+    return msgspec.convert({**fields, "threshold": bounds.get(threshold, threshold)}, Policy)
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:

@@ -73,9 +73,6 @@ def failure(model: ChatModel) -> str:
     return str(caught.value)
 
 
-# What is sent
-
-
 def test_the_request_carries_the_prompt_and_asks_for_logprobs():
     with FaultyServer(in_turn(answers("Paris"))) as server:
         request = asked(chat(server, model="m", top_logprobs=3), server)
@@ -142,9 +139,6 @@ def test_a_url_with_a_password_in_it_is_refused_without_repeating_the_password()
     assert SECRET not in str(caught.value)
 
 
-# The key
-
-
 def test_the_key_comes_from_the_environment_and_is_sent_as_a_bearer(monkeypatch):
     monkeypatch.setenv("MY_KEY", SECRET)
     with FaultyServer(in_turn(answers("Paris"))) as server:
@@ -193,9 +187,6 @@ def test_the_key_stands_in_no_repr_and_no_error_even_if_the_server_repeats_it(pl
     assert SECRET not in str(caught.value)
     assert SECRET not in repr(model)
     assert SECRET not in repr(model.traits)
-
-
-# What comes back
 
 
 def test_the_answer_comes_with_its_tokens_usage_and_finish():
@@ -283,9 +274,6 @@ def test_logprobs_that_cannot_be_read_do_not_cost_the_answer(odd):
 def test_half_a_character_in_the_text_is_replaced_so_that_it_can_be_written_down():
     with FaultyServer(in_turn(body(b'{"choices": [{"message": {"content": "a \\ud83d"}}]}'))) as server:
         assert ask(chat(server)).text.encode() == "a \ufffd".encode()
-
-
-# What goes wrong
 
 
 @pytest.mark.parametrize(
@@ -430,9 +418,6 @@ def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(stat
 def test_an_answer_that_is_no_chat_completion_is_a_model_error_that_names_the_url(play):
     with FaultyServer(in_turn(play)) as server:
         assert server.url in failure(chat(server, retries=0))
-
-
-# Side by side, and again
 
 
 def test_no_more_requests_are_open_at_once_than_concurrency_allows():

@@ -13,7 +13,6 @@ from heedful.models.probe import Probe, probe
 from heedful.stages.confidence import SIGNALS
 from tests.faulty import (
     FaultyServer,
-    Pieces,
     Play,
     Request,
     completion,
@@ -38,6 +37,8 @@ class Endpoint:
     hottest: float = 2.0
     longest: int = 100_000
     """Characters of a question that fit its context."""
+    drift: Iterator[float] = field(default_factory=lambda: cycle([0.0]))
+    """What is added to the log-probs of each answer."""
     zero: bool = False
     scaled: bool = False
     caches: bool = False
@@ -57,16 +58,14 @@ class Endpoint:
         text = next(self.texts)
         if "response_format" in asked:
             text = '{"colour": "red"}' if self.keeps_schema else "red, I would say"
-        pieces = words(text, self.logprob(asked["temperature"])) if self.logprobs else None
-        return sends(completion(text, self.told(pieces, asked), top=top, cached=self.cached(request)))
+        wanted = self.logprobs and asked.get("logprobs")
+        pieces = words(text, self.logprob(asked["temperature"])) if wanted else None
+        return sends(completion(text, pieces, top=top, cached=self.cached(request)))
 
     def logprob(self, temperature: float) -> float:
         if self.zero:
             return 0.0
-        return -0.5 / (temperature or 1.0) if self.scaled else -0.5
-
-    def told(self, pieces: Pieces | None, asked: dict[str, object]) -> Pieces | None:
-        return pieces if asked.get("logprobs") else None
+        return next(self.drift) - (0.5 / (temperature or 1.0) if self.scaled else 0.5)
 
     def cached(self, request: Request) -> int | None:
         """How many tokens of the question's beginning were asked before; None: it does not tell."""
@@ -156,10 +155,7 @@ def test_an_endpoint_that_changes_its_mind_is_not_repeatable():
 
 
 def test_a_drift_between_equal_requests_is_measured():
-    drifting = Endpoint()
-    values = iter([-0.5, -0.5, -0.625])
-    drifting.logprob = lambda temperature: next(values, -0.5)  # type: ignore[method-assign]
-    assert probed(drifting).logprob_drift == 0.125
+    assert probed(Endpoint(drift=cycle([0.0, 0.125]))).logprob_drift == 0.125
 
 
 def test_an_endpoint_that_is_down_is_the_callers_error():

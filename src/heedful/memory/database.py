@@ -57,7 +57,7 @@ class Database:
             )
             finalize(self, self._connection.close)
             self._connection.row_factory = sqlite3.Row
-            self._connection.execute("PRAGMA journal_mode=WAL")
+            _use_wal(self._connection)
             self._connection.execute("PRAGMA synchronous=FULL")
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"the store {self.path} does not open: {error}") from error
@@ -100,3 +100,18 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait for another process that is doing the same to a new store,
+    but it does wait to begin a transaction."""
+    for _ in range(100):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("COMMIT")
+    raise sqlite3.OperationalError("another process keeps it busy; try again")

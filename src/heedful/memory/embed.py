@@ -13,8 +13,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from heedful.errors import MissingError
-
-Floats = NDArray[np.float32]
+from heedful.memory.ranking import Floats
 
 WIDTH, HEADS, LAYERS = 384, 12, 6
 MAX_TOKENS = 256

@@ -1,0 +1,40 @@
+"""Fit the small logistic models that the signal `calibrated` uses."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from heedful.protocol.replay import Replayer, features
+from heedful.protocol.table import Column
+from heedful.stats.logistic import fit_logistic
+from heedful.types import Calibrator
+
+FIRST_FEATURES = ("mean", "min", "median", "answer_mean")
+SECOND_FEATURES = (*FIRST_FEATURES, "agreement", "recall")
+PENALTY = 1.0
+
+
+def fit_calibrators(replayer: Replayer, first: str, sources: Sequence[str]) -> Mapping[str, Calibrator]:
+    """One calibrator for the first pass and one for each source, from the rows of this table only."""
+    begun = replayer.first(first)
+    fitted = {"first": _fit(begun, None, FIRST_FEATURES)}
+    for source in sources:
+        fitted[source] = _fit(replayer.table.column(source), begun, SECOND_FEATURES)
+    return fitted
+
+
+def _fit(column: Column, first: Column | None, names: tuple[str, ...]) -> Calibrator:
+    rows = [
+        ([values[name] for name in names], row.right)
+        for row, values in zip(column.passes, features(column, first), strict=True)
+        if row.status == "decoded" and all(name in values for name in names)
+    ]
+    if len({right for _, right in rows}) < 2:  # nothing to tell apart: the share of right answers
+        share = np.mean([right for _, right in rows]) if rows else 0.5
+        bias = float(np.log((share * len(rows) + 1) / ((1 - share) * len(rows) + 1)))
+        zeros, ones = (0.0,) * len(names), (1.0,) * len(names)
+        return Calibrator(features=names, weights=zeros, bias=bias, means=zeros, scales=ones)
+    made = fit_logistic(np.array([x for x, _ in rows]), np.array([y for _, y in rows]), PENALTY)
+    return Calibrator(
+        features=names, weights=made.weights, bias=made.bias, means=made.means, scales=made.scales
+    )

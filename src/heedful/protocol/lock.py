@@ -1,0 +1,131 @@
+"""The lock: everything that decides a test result, fixed before the test side is opened."""
+
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import heedful.control
+from heedful.benchmarks.items import items_digest
+from heedful.errors import LockError
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.setting import Setting
+from heedful.stages.compose import first_prompt
+from heedful.types import Item, Side, Traits, digest_of
+
+DECIDING_CODE = ("types.py", "control.py", "stages", "sources", "memory", "benchmarks")
+"""The code on which answers, grades and decisions hang."""
+PLANNED = (
+    "accuracy of every arm with a 95% Wilson interval",
+    "paired difference to the no-memory baseline with a 95% bootstrap interval over tasks",
+    "exact two-sided McNemar test against the baseline",
+    "helps, hurts, oracle, gap-close",
+    "AUC of second-pass confidence for helps against hurts, per bank",
+    "Platt scaling fitted on the fit side: ECE, Brier, NLL, raw and scaled",
+)
+
+
+def make_lock(
+    setting: Setting, model: Traits, ledger: Ledger, fitted: Mapping[str, Any], at: str
+) -> dict[str, Any]:
+    """The lock of a fitted study; `fitted` is what `heedful study fit` wrote."""
+    content = {
+        "study": setting.study.name,
+        "benchmark": setting.benchmark.name,
+        "locked_at": at,
+        "policy": fitted["policy"],
+        "fit": {key: value for key, value in fitted.items() if key != "policy"},
+        "model": {"name": model.name, "endpoint": model.endpoint},
+        "sources": {name: dict(source.spec) for name, source in setting.sources("test", 0).items()},
+        "kinds": {name: settings.kind for name, settings in setting.study.sources.items()},
+        "splits": {
+            "fit": [item.id for item in setting.splits.fit],
+            "test": [item.id for item in setting.splits.test],
+            "pool": [item.id for item in setting.splits.pool],
+        },
+        "dropped": {name: list(ids) for name, ids in setting.dropped.items()},
+        "seeds": list(setting.study.seeds),
+        "statistics": list(PLANNED),
+        "notes": setting.study.notes,
+        "digests": digests(setting, model, ledger, fitted["policy"]),
+    }
+    return {**content, "lock": digest_of(content)}
+
+
+def digests(setting: Setting, model: Traits, ledger: Ledger, policy: Mapping[str, Any]) -> dict[str, str]:
+    """A digest of each thing that must not move."""
+    splits = setting.splits
+    sides: dict[str, Sequence[Item]] = {"fit": splits.fit, "test": splits.test, "pool": splits.pool}
+    found = {f"data:{side}": items_digest(items) for side, items in sides.items()}
+    found |= {f"bank:{name}": bank.digest for name, bank in setting.banks.items()}
+    found |= {
+        f"source:{name}": digest_of(dict(source.spec)) for name, source in setting.sources("test", 0).items()
+    }
+    tasks = [setting.benchmark.task(item) for item in (*splits.fit, *splits.test)]
+    return {
+        **found,
+        "prompts": digest_of([first_prompt(task).digest for task in tasks]),
+        "policy": digest_of(dict(policy)),
+        "model": model.fingerprint,
+        "seeds": digest_of(list(setting.study.seeds)),
+        "fit passes": passes_digest(ledger, "fit"),
+        "code": code_digest(),
+    }
+
+
+def moved(lock: Mapping[str, Any], setting: Setting, model: Traits, ledger: Ledger) -> list[str]:
+    """The names of what is not as it was locked."""
+    content = {key: value for key, value in lock.items() if key != "lock"}
+    names = [] if digest_of(content) == lock.get("lock") else ["the lock itself"]
+    now = digests(setting, model, ledger, lock["policy"])
+    locked = lock["digests"]
+    return names + [name for name in {**locked, **now} if locked.get(name) != now.get(name)]
+
+
+def refuse_moved(lock: Mapping[str, Any], setting: Setting, model: Traits, ledger: Ledger) -> None:
+    """Raise `LockError` that names each thing that moved."""
+    if names := moved(lock, setting, model, ledger):
+        raise LockError(
+            f"the lock of {lock['study']} is broken: {', '.join(names)} moved since {lock['locked_at']}; "
+            "put it back, or lock anew and say so"
+        )
+
+
+def passes_digest(ledger: Ledger, side: Side) -> str:
+    """A digest of what was recorded on a side, whatever the order of recording."""
+    rows = sorted((row for row in ledger.passes.values() if row.side == side), key=lambda row: row.key)
+    return digest_of([[*row.key, row.prompt, row.text, row.right, dict(row.signals)] for row in rows])
+
+
+def code_digest() -> str:
+    """The version of heedful with a digest of the code that decides."""
+    root = Path(heedful.control.__file__).parent
+    hasher = sha256(version("heedful").encode())
+    for name in DECIDING_CODE:
+        place = root / name
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            hasher.update(file.relative_to(root).as_posix().encode())
+            hasher.update(file.read_bytes())
+    return hasher.hexdigest()
+
+
+def log_event(journal: Path, event: str, lock: str, at: str) -> None:
+    """Append to the lock's journal; each line carries the digest of those before it."""
+    before = sha256(journal.read_bytes()).hexdigest() if journal.exists() else ""
+    with journal.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"at": at, "event": event, "lock": lock, "before": before}) + "\n")
+
+
+def read_journal(journal: Path) -> list[dict[str, str]]:
+    """The events in the lock's journal; a line that was changed or taken out breaks the chain."""
+    events: list[dict[str, str]] = []
+    so_far = b""
+    for line in journal.read_bytes().splitlines(keepends=True) if journal.exists() else ():
+        event = json.loads(line)
+        if event["before"] != (sha256(so_far).hexdigest() if so_far else ""):
+            raise LockError(f"the journal {journal} was changed after the fact")
+        events.append(event)
+        so_far += line
+    return events

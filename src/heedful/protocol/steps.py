@@ -1,0 +1,158 @@
+"""The steps of a study, each on its own: record, fit, lock, test."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from heedful.decisions import policy_fields
+from heedful.errors import LockError, LogprobError, UsageError
+from heedful.ports import Model
+from heedful.protocol.fit import Fitted, Held, fit
+from heedful.protocol.harm import Certificate, fit_within_limit
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import log_event, make_lock, refuse_moved
+from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.setting import Setting
+from heedful.protocol.table import Table, read_table
+from heedful.protocol.workspace import Workspace, read_json, write_json
+from heedful.stages.compose import first_prompt
+from heedful.stages.confidence import check_logprobs
+from heedful.types import Side
+
+
+async def record(
+    space: Workspace, setting: Setting, model: Model, side: Side, on_progress: OnProgress
+) -> Ledger:
+    """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
+    await refuse_senseless_logprobs(setting, model)
+    ledger = Ledger(space.ledger)
+    items = setting.splits.fit if side == "fit" else setting.splits.test
+    with ledger:
+        for seed in setting.study.seeds:
+            recording = Recording(
+                side=side,
+                seed=seed,
+                items=items,
+                sources=setting.sources(side, seed),
+                benchmark=setting.benchmark,
+            )
+            await Recorder(recording, model, ledger, on_progress).run(setting.study.model.slots)
+    return ledger
+
+
+async def refuse_senseless_logprobs(setting: Setting, model: Model) -> None:
+    """Stop before anything is recorded when the model's log-probs cannot be used: no silent stand-in."""
+    items = setting.splits.fit or setting.splits.test
+    decode = await model.decode(first_prompt(setting.benchmark.task(items[0])))
+    try:
+        check_logprobs(decode)
+    except LogprobError as error:
+        raise LogprobError(f"nothing was recorded: {error}") from error
+
+
+def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
+    """Choose a policy from the fit side and write it down with how it was chosen."""
+    table = side_table(space, setting, "fit")
+    banks = [name for name, source in setting.study.sources.items() if source.kind == "memory"]
+    banks = [name for name in banks if name in table.columns]
+    settings = setting.study.fit
+    certificate = None
+    if settings.harm_limit is None:
+        fitted = fit(table, banks, settings)
+    else:
+        fitted, certificate = fit_within_limit(table, banks, settings)
+    written = fitted_fields(fitted, certificate)
+    write_json(space.fit, written)
+    return written
+
+
+def side_table(space: Workspace, setting: Setting, side: Side) -> Table:
+    items = setting.splits.fit if side == "fit" else setting.splits.test
+    return read_table(Ledger(space.ledger), side, [item.id for item in items], setting.study.seeds)
+
+
+def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
+    """Fix everything that decides the test result."""
+    if space.lock.exists():
+        raise LockError(f"{space.lock} exists already: a locked study stays locked; use another folder")
+    fitted = read_json(space.fit, "run heedful study fit first")
+    lock = make_lock(setting, model.traits, Ledger(space.ledger), fitted, now())
+    write_json(space.lock, lock)
+    log_event(space.journal, "locked", lock["lock"], lock["locked_at"])
+    return lock
+
+
+def verify_lock(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
+    """The lock, if nothing moved since it was made."""
+    lock = read_json(space.lock, "run heedful study lock first")
+    refuse_moved(lock, setting, model.traits, Ledger(space.ledger))
+    return lock
+
+
+async def open_test_side(
+    space: Workspace, setting: Setting, model: Model, on_progress: OnProgress
+) -> dict[str, Any]:
+    """Verify the lock, log that the test side is opened, and record it."""
+    lock = verify_lock(space, setting, model)
+    if not setting.splits.test:
+        raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
+    log_event(space.journal, "opened the test side", lock["lock"], now())
+    await record(space, setting, model, "test", on_progress)
+    return lock
+
+
+def fitted_fields(fitted: Fitted, certificate: Certificate | None) -> dict[str, Any]:
+    """What a fit found, as JSON."""
+    return {
+        "policy": policy_fields(fitted.choice.policy),
+        "kind": asdict(fitted.choice.kind),
+        "objective": fitted.choice.objective,
+        "held_out_objective": fitted.held.objective,
+        "optimism": fitted.optimism,
+        "policies": fitted.policies,
+        "rows": fitted.rows,
+        "leaders": [_held_fields(held) for held in fitted.leaders],
+        "notes": list(fitted.notes),
+        "certificate": None if certificate is None else _certificate_fields(certificate),
+    }
+
+
+def _held_fields(held: Held) -> dict[str, Any]:
+    return {
+        "kind": asdict(held.kind),
+        "objective": held.objective,
+        "accuracy": held.accuracy,
+        "calls": held.calls,
+    }
+
+
+def _certificate_fields(certificate: Certificate) -> Mapping[str, Any]:
+    return {
+        "limit": certificate.limit,
+        "confidence": certificate.confidence,
+        "chosen_on": certificate.chosen_on,
+        "tested_on": certificate.tested_on,
+        "path": [
+            {
+                "policy": policy_fields(one.choice.policy),
+                "objective": one.choice.objective,
+                "hurts_chosen_on": one.hurts_chosen_on,
+                "hurts": one.hurts,
+                "p_value": one.p_value,
+                "certified": one.certified,
+            }
+            for one in certificate.path
+        ],
+    }
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def study_paths(space: Workspace) -> list[Path]:
+    """The files of a study that exist, for `status`."""
+    files = (space.study, space.ledger, space.fit, space.lock, space.journal)
+    return [file for file in files if file.exists()]

@@ -1,0 +1,100 @@
+"""The folder of a study: its file, ledger, fit, lock, journal and report."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import StoreError, UsageError
+from heedful.protocol.study import Study, read_study
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    folder: Path
+
+    @property
+    def study(self) -> Path:
+        return self.folder / "study.toml"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.jsonl"
+
+    @property
+    def fit(self) -> Path:
+        return self.folder / "fit.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "lock.json"
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "journal.jsonl"
+
+
+def open_workspace(place: Path, out: Path | None) -> Workspace:
+    """The folder of a study that is given by its file or by its folder.
+
+    A study file is copied into its folder together with its banks and questions, so that the
+    folder stands by itself.
+    """
+    if place.is_dir():
+        if not (place / "study.toml").is_file():
+            raise UsageError(f"{place} is no study folder: it holds no study.toml")
+        return Workspace(place)
+    study = read_study(place)
+    space = Workspace(out if out is not None else Path("results") / study.name)
+    if space.study.exists() and space.study.resolve() == place.resolve():
+        return space
+    if space.study.exists() and space.study.read_bytes() != place.read_bytes() and space.lock.exists():
+        raise UsageError(
+            f"{space.folder} holds another locked study; give --out another folder, or remove it"
+        )
+    _copy(study, place, space)
+    return space
+
+
+def _copy(study: Study, place: Path, space: Workspace) -> None:
+    own = study.questions
+    files = {source.bank for source in study.sources.values()} - {"", "pool"}
+    files |= {own.file, own.fit, own.test} - {""} if own is not None else set()
+    try:
+        space.folder.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            target = space.folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(place.parent / name, target)
+        shutil.copyfile(place, space.study)
+    except OSError as error:
+        raise UsageError(f"{error.filename} cannot be copied to {space.folder}: {error.strerror}") from error
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_suffix(path.suffix + ".part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_json(path: Path, missing: str) -> dict[str, Any]:
+    """A JSON object; a file that is not there is a `UsageError` that says what to run."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} is not there: {missing}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} does not hold an object")
+    return value

@@ -1,0 +1,110 @@
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.errors import UsageError
+from heedful.stats.bootstrap import paired_interval
+
+outcomes = st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=80)
+
+
+def rng():
+    return np.random.default_rng(7)
+
+
+@given(outcomes)
+def test_the_interval_holds_the_mean_and_counts_the_tasks(differences):
+    interval = paired_interval(differences, None, rng(), resamples=1000)
+    assert interval.low <= interval.value <= interval.high
+    assert interval.value == pytest.approx(np.mean(differences))
+    assert interval.n == len(differences)
+
+
+@given(outcomes)
+def test_the_same_rng_gives_the_same_interval_and_the_order_of_rows_does_not_matter(differences):
+    first = paired_interval(differences, None, rng(), resamples=200)
+    assert first == paired_interval(differences, None, rng(), resamples=200)
+    turned = paired_interval(differences[::-1], None, rng(), resamples=200)
+    assert (first.low, first.high) == (turned.low, turned.high)
+
+
+@given(outcomes)
+def test_a_task_of_its_own_for_every_row_is_no_grouping(differences):
+    alone = [f"task {place:03}" for place in range(len(differences))]
+    grouped = paired_interval(differences, alone, rng(), resamples=200)
+    assert grouped == paired_interval(differences, None, rng(), resamples=200)
+
+
+@given(outcomes, st.integers(2, 4))
+def test_repeating_every_row_of_a_task_adds_no_certainty(differences, seeds):
+    once = paired_interval(differences, None, rng(), resamples=200)
+    ids = list(range(len(differences))) * seeds
+    repeated = paired_interval(differences * seeds, ids, rng(), resamples=200)
+    assert repeated.n == once.n
+    assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high))
+
+
+@settings(max_examples=20)
+@given(outcomes, st.floats(0.5, 0.9))
+def test_a_higher_level_is_never_narrower(differences, level):
+    narrow = paired_interval(differences, None, rng(), level=level, resamples=500)
+    wide = paired_interval(differences, None, rng(), level=0.97, resamples=500)
+    assert wide.low <= narrow.low
+    assert narrow.high <= wide.high
+
+
+def test_the_ends_are_those_of_drawing_rows_one_by_one_plus_half_a_step():
+    differences = np.repeat([1, -1, 0], [36, 12, 252])
+    drawn = rng().choice(differences, size=(20_000, 300)).mean(axis=1)
+    interval = paired_interval(differences, None, rng(), resamples=20_000)
+    expected = np.quantile(drawn, (0.025, 0.975)) + np.array([-1, 1]) / 600
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected), abs=1.01 / 300)
+
+
+def test_tasks_with_unequal_numbers_of_rows_weigh_by_their_rows():
+    interval = paired_interval([1, 1, 1, 0], ["a", "a", "a", "b"], rng())
+    assert (interval.value, interval.n) == (0.75, 2)
+    assert interval.low <= 0
+    assert interval.high >= 1
+
+
+def test_values_without_a_lattice_take_blocks_and_are_not_widened():
+    scores = rng().normal(size=400)
+    interval = paired_interval(scores, None, rng())
+    half = 1.959964 * scores.std() / 20
+    assert (interval.low, interval.high) == pytest.approx(
+        (scores.mean() - half, scores.mean() + half), abs=0.01
+    )
+
+
+def test_equal_differences_give_an_interval_of_no_width():
+    interval = paired_interval([0] * 50, None, rng())
+    assert (interval.low, interval.high) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("differences", "groups", "settings", "match"),
+    [
+        ([], None, {}, "no statistic"),
+        ([0, float("nan")], None, {}, "not finite"),
+        ([0, 1], ["a"], {}, "task ids"),
+        ([0, 1], None, {"level": 95}, "confidence level"),
+        ([0, 1], None, {"resamples": 10}, "too few"),
+    ],
+)
+def test_what_has_no_interval_is_refused(differences, groups, settings, match):
+    with pytest.raises(UsageError, match=match):
+        paired_interval(differences, groups, rng(), **settings)
+
+
+def test_ten_thousand_resamples_of_600_tasks_are_quick():
+    differences = np.repeat([1, -1, 0], [72, 24, 504])
+    times = []
+    for _ in range(5):
+        start = perf_counter()
+        paired_interval(differences, None, rng())
+        times.append(perf_counter() - start)
+    assert min(times) < 0.05

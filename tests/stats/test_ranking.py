@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
+
+from heedful.errors import UsageError
+from heedful.stats.ranking import auc, auc_or_none, midranks
+
+scored = st.lists(
+    st.tuples(st.integers(-5, 5) | st.floats(-1e6, 1e6), st.booleans()), min_size=2, max_size=60
+).filter(lambda rows: len({positive for _, positive in rows}) == 2)
+
+
+def split(rows):
+    return np.array([score for score, _ in rows], dtype=float), np.array([kind for _, kind in rows])
+
+
+@given(scored)
+def test_the_auc_is_scikit_learns_and_lies_in_its_interval(rows):
+    scores, positive = split(rows)
+    interval = auc(scores, positive)
+    assert interval.value == pytest.approx(roc_auc_score(positive, scores), abs=1e-9)
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
+    assert interval.n == len(rows)
+
+
+@given(scored)
+def test_only_the_order_of_scores_matters_and_turning_it_turns_the_auc(rows):
+    scores, positive = split(rows)
+    interval, turned = auc(scores, positive), auc(-scores, positive)
+    assert auc(midranks(scores), positive) == interval
+    assert (1 - turned.high, 1 - turned.low) == pytest.approx((interval.low, interval.high), abs=1e-9)
+    assert 1 - turned.value == pytest.approx(interval.value)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=50))
+def test_midranks_are_scipys(values):
+    assert midranks(np.array(values, dtype=float)) == pytest.approx(rankdata(values), abs=1e-9)
+
+
+def test_the_limits_are_delongs_on_the_logit_scale_by_all_pairs():
+    rng = np.random.default_rng(2)
+    above, below = rng.normal(1, 1, 30).round(1), rng.normal(0, 1, 25).round(1)
+    kernel = (above[:, None] > below) + 0.5 * (above[:, None] == below)
+    value = kernel.mean()
+    variance = kernel.mean(axis=1).var(ddof=1) / 30 + kernel.mean(axis=0).var(ddof=1) / 25
+    half = 1.959963984540054 * np.sqrt(variance) / (value * (1 - value))
+    ends = 1 / (1 + np.exp(-(np.log(value / (1 - value)) + half * np.array([-1, 1]))))
+    interval = auc(np.concatenate((above, below)), np.arange(55) < 30)
+    assert (interval.low, interval.high) == pytest.approx(tuple(ends), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scores", "positive", "value"),
+    [([3, 4, 1, 2], [1, 1, 0, 0], 1.0), ([5, 5, 5, 5], [1, 1, 0, 0], 0.5), ([2, 1, 3], [1, 0, 0], 0.5)],
+)
+def test_perfect_constant_and_single_scores_still_have_a_wide_interval(scores, positive, value):
+    interval = auc(scores, positive)
+    assert interval.value == value
+    assert interval.high - interval.low > 0.3
+
+
+def test_one_class_and_empty_input_are_refused_or_none():
+    with pytest.raises(UsageError, match="2 positives and 0 negatives"):
+        auc([1, 2], [True, True])
+    with pytest.raises(UsageError, match="no statistic"):
+        auc([], [])
+    with pytest.raises(UsageError, match="only true and false"):
+        auc([1, 2], [1, 2])
+    assert auc_or_none([1, 2], [True, True]) is None
+    assert auc_or_none([], []) is None
+    assert auc_or_none([1, 2], [False, True]) == auc([1, 2], [False, True])
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(10, 10), (20, 20), (40, 15), (60, 60)])
+@pytest.mark.parametrize("truth", [0.5, 0.77, 0.9])
+def test_the_interval_covers_the_truth(positives, negatives, truth):
+    from scipy.special import ndtri
+
+    rng, studies, hits = np.random.default_rng(9), 800, 0
+    positive = np.arange(positives + negatives) < positives
+    for _ in range(studies):
+        scores = rng.normal(np.where(positive, ndtri(truth) * np.sqrt(2), 0), 1)
+        interval = auc(scores, positive)
+        hits += interval.low <= truth <= interval.high
+    assert 0.92 < hits / studies < 0.99
