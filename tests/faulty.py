@@ -259,6 +259,7 @@ class _Http(ThreadingHTTPServer):
 def _handler(server: FaultyServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def setup(self) -> None:
             super().setup()

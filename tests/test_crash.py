@@ -17,6 +17,7 @@ import pytest
 
 from heedful import Database, SqliteJournal, SqliteStore, read_entries
 
+pytestmark = pytest.mark.slow
 ENTRIES = 3000
 BANKS = ("first", "second", "third")
 # The command line itself, several times in one process, under SQLite's own trace: the child says
@@ -104,12 +105,12 @@ def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 def read_until(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
     """The lines that a child prints up to the first that is due."""
     lines: list[str] = []
-    while not (lines and due(lines[-1])):
-        line = process.stdout.readline()
-        assert line, f"the child ended by itself: {process.stderr.read()}"
+    for line in iter(process.stdout.readline, ""):
         lines.append(line.rstrip("\n"))
-        assert due(lines[-1]) or lines[-1] != "the end", "the child never came to the moment"
-    return lines
+        if due(lines[-1]):
+            return lines
+        assert lines[-1] != "the end", "the child never came to the moment"
+    raise AssertionError(f"the child ended by itself: {process.stderr.read()}")
 
 
 def killed_at(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:

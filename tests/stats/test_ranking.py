@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
@@ -62,6 +63,12 @@ def test_perfect_constant_and_single_scores_still_have_a_wide_interval(scores, p
     assert interval.high - interval.low > 0.3
 
 
+def test_the_limit_of_a_perfect_score_solves_newcombes_equation():
+    low = auc(range(16), np.arange(16) >= 10).low
+    spread = low * (1 - low) * (1 + 7 * ((1 - low) / (2 - low) + low / (1 + low))) / 60
+    assert 1 - low == pytest.approx(1.959963984540054 * np.sqrt(spread), abs=1e-9)
+
+
 def test_one_class_and_empty_input_are_refused_or_none():
     with pytest.raises(UsageError, match="2 positives and 0 negatives"):
         auc([1, 2], [True, True])
@@ -77,8 +84,6 @@ def test_one_class_and_empty_input_are_refused_or_none():
 @pytest.mark.parametrize(("positives", "negatives"), [(10, 10), (20, 20), (40, 15), (60, 60)])
 @pytest.mark.parametrize("truth", [0.5, 0.77, 0.9])
 def test_the_interval_covers_the_truth(positives, negatives, truth):
-    from scipy.special import ndtri
-
     rng, studies, hits = np.random.default_rng(9), 800, 0
     positive = np.arange(positives + negatives) < positives
     for _ in range(studies):

@@ -102,7 +102,7 @@ class Recorder:
         except HeedfulError as error:
             raise type(error)(f"recording {row.source} for {row.task}: {error}") from error
         self.calls += attempt.calls
-        return attempt
+        return replace(attempt, source=row.source)
 
     def _filled(
         self, empty: Pass, attempt: Attempt, item: Item, task: Task, baseline: tuple[Attempt, Pass] | None

@@ -33,9 +33,11 @@ def paired_interval(
     A mean of n values in {−1, 0, 1} moves in steps of 1/n, and the plain percentile interval ends on
     such steps: with helps 3% and hurts 1% of 300 it covers between 93.2% and 95.5%, by where the
     truth lies between two steps (BCa: 92.2% to 94.7%). Each end is therefore moved out by half a step
-    (a continuity correction), which covers 94.8% to 96.1% there and 95.4% to 95.7% at 12% and 4%.
-    Values without a lattice have steps near 0 and are left alone. Differences that are all equal
-    give an interval of no width: a bootstrap cannot see what was never drawn.
+    (a continuity correction), which covers 94.8% to 96.1% there, 95.2% to 95.8% for 600, and 95.3% to
+    95.7% with helps 12% and hurts 4%. Values without a lattice have steps near 0 and are left alone.
+
+    A bootstrap cannot see what was never drawn: equal differences give an interval of no width, and
+    with only two or three changed tasks to be expected (2% and 0.5% of 100) it covers 86%.
     """
     check_level(level)
     if resamples < FEWEST:

@@ -66,7 +66,7 @@ def measure_calibration(probabilities: ArrayLike, right: ArrayLike) -> Calibrati
 
 
 def ece(probabilities: ArrayLike, right: ArrayLike, bins: int = BINS) -> float:
-    """Expected calibration error over bins of equal mass (Nguyen and O'Connor 2015).
+    """Expected calibration error (Naeini et al. 2015) over bins of equal mass (Nguyen and O'Connor 2015).
 
     The mean over rows of |share right − mean probability| in the row's bin. Rows are put in bins by
     midrank, so equal probabilities share a bin and the order of rows does not matter.

@@ -66,7 +66,7 @@ def newton(design: Floats, targets: Floats, ridge: Floats) -> Floats:
     """Fit a logistic regression by Newton steps (iteratively reweighted least squares).
 
     Targets may lie between 0 and 1. A step that does not lower the loss is halved, and 1e-12 on the
-    diagonal keeps a constant column solvable (Lin, Lin and Weng 2007, algorithm 1).
+    diagonal keeps a constant column solvable (Lin, Lin and Weng 2007).
     """
     weights = np.zeros(design.shape[1])
     for _ in range(STEPS):

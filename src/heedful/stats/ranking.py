@@ -15,9 +15,10 @@ def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval
     """The chance that a positive scores above a negative, a tie counting half (Mann–Whitney).
 
     The interval is DeLong's (1988) on the logit scale, which Perme and Manevski (2019) found the
-    most reliable; see `_score_limits` for where that variance does not exist. Simulated coverage is
-    93% to 98% from 15 rows a class on; with 6 to 10 rows in the smaller class it is 92% to 98% for
-    classes of like spread, and as low as 85% where the small class is also the more spread.
+    most reliable; see `_score_limits` for where that variance does not exist. Simulated on normal
+    scores of like spread, from 6 against 10 rows to 60 against 60, the 95% interval covers 93% to 98%
+    (8 against 60: 91% to 93%). It falls short where the smaller class is also the more spread: 90% for
+    15 against 40 rows, 84% for 8 against 60, at spreads 2 to 1 and an AUC of 0.9.
     """
     check_level(level)
     values = numbers(scores, "scores")
@@ -52,7 +53,7 @@ def midranks(values: Floats) -> Floats:
 def _placements(values: Floats, positive: Bools) -> tuple[Floats, Floats]:
     """For each positive the share of negatives below it, for each negative the share of positives above.
 
-    By ranks in all and in the own class (Sun and Xu 2014, eq. 11 and 12).
+    By ranks in all and in the own class (Sun and Xu 2014).
     """
     ranks, above, below = midranks(values), values[positive], values[~positive]
     return (

@@ -1,0 +1,202 @@
+"""`heedful study`: from a study file to a locked policy to a report."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.cli.options import Json
+from heedful.cli.output import print_json, progress, result, say
+from heedful.types import Side
+
+if TYPE_CHECKING:
+    from heedful.ports import Model
+    from heedful.protocol.setting import Setting
+    from heedful.protocol.workspace import Workspace
+
+app = typer.Typer(help="Prove on locked data whether memory helps.", no_args_is_help=True)
+
+Place = Annotated[Path, typer.Argument(help="The study file, or the folder of a study.", metavar="STUDY")]
+Data = Annotated[Path | None, typer.Option(envvar="HEEDFUL_DATA", help="Folder of the benchmark data.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder of the study [default: results/NAME].", show_default=False)
+]
+
+
+@app.command()
+def run(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Do all of it: record the fit side, fit, lock, record the test side, report."""
+    space, setting = _opened(place, data, out)
+    model = _model(setting)
+    if not space.lock.exists():
+        _record(space, setting, model, "fit")
+        _fit(space, setting)
+        _lock(space, setting, model)
+    else:
+        say(f"{space.lock} exists: going on with the locked study")
+    _test(space, setting, model)
+    _report(space, json)
+
+
+@app.command()
+def record(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Decode the passes of the fit side that the ledger does not hold yet."""
+    space, setting = _opened(place, data, out)
+    _record(space, setting, _model(setting), "fit")
+    _status(space, setting, json)
+
+
+@app.command()
+def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Choose a policy from the fit side."""
+    space, setting = _opened(place, data, out)
+    fitted = _fit(space, setting)
+    if json:
+        print_json(fitted)
+        return
+    from heedful.cli.study_text import fitted_lines
+
+    result().print("\n".join(fitted_lines(fitted)), markup=False, soft_wrap=True)
+
+
+@app.command()
+def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Fix policy, banks, data, prompts, model and code before the test side is opened."""
+    space, setting = _opened(place, data, out)
+    locked = _lock(space, setting, _model(setting))
+    if json:
+        print_json(locked)
+        return
+    result().print(f"locked: {space.lock}", markup=False, soft_wrap=True)
+
+
+@app.command("test")
+def open_test(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Verify the lock, open the test side, record it and evaluate."""
+    space, setting = _opened(place, data, out)
+    _test(space, setting, _model(setting))
+    _report(space, json)
+
+
+@app.command()
+def verify(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Check that nothing moved since the lock was made; exit 4 names what did."""
+    from heedful.protocol.steps import verify_lock
+
+    space, setting = _opened(place, data, out)
+    locked = verify_lock(space, setting, _model(setting))
+    if json:
+        print_json({"study": locked["study"], "lock": locked["lock"], "moved": []})
+        return
+    result().print(f"nothing moved since {locked['locked_at']}: lock {locked['lock'][:12]} holds")
+
+
+@app.command()
+def status(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+    """Show how far a study is: passes recorded, fit, lock, openings of the test side, time left."""
+    space, setting = _opened(place, data, out)
+    _status(space, setting, json)
+
+
+@app.command()
+def report(place: Place, json: Json = False) -> None:
+    """Write the report again from ledger and lock: HTML, Markdown, LaTeX and JSON."""
+    from heedful.protocol.workspace import open_workspace
+
+    _report(open_workspace(place, None), json)
+
+
+def _opened(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "Setting"]:
+    from heedful.protocol.setting import prepare
+    from heedful.protocol.workspace import open_workspace
+
+    space = open_workspace(place, out)
+    setting = prepare(space.study, data)
+    if any(bank.method != "bm25" for bank in setting.banks.values()):
+        from heedful.cli.opening import pull_weights
+
+        pull_weights("all-minilm-l6-v2")
+    return space, setting
+
+
+def _model(setting: "Setting") -> "Model":
+    from heedful.cli.opening import pull_weights
+    from heedful.models.catalogue import CATALOGUE
+    from heedful.protocol.models import study_model
+
+    settings = setting.study.model
+    if not settings.url and settings.weights in CATALOGUE:
+        pull_weights(settings.weights)
+    return study_model(settings)
+
+
+def _record(space: "Workspace", setting: "Setting", model: "Model", side: Side) -> None:
+    from heedful.protocol.steps import record
+
+    _with_bar(f"recording {side}", lambda tell: record(space, setting, model, side, tell))
+
+
+def _test(space: "Workspace", setting: "Setting", model: "Model") -> None:
+    from heedful.protocol.steps import open_test_side
+
+    _with_bar("recording test", lambda tell: open_test_side(space, setting, model, tell))
+
+
+def _fit(space: "Workspace", setting: "Setting") -> dict[str, Any]:
+    from heedful.protocol.steps import fit_study
+
+    say("choosing a policy on the fit side …")
+    return fit_study(space, setting)
+
+
+def _lock(space: "Workspace", setting: "Setting", model: "Model") -> dict[str, Any]:
+    from heedful.protocol.steps import lock_study
+
+    return lock_study(space, setting, model)
+
+
+def _with_bar(title: str, start: "Any") -> None:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from heedful.protocol.record import Progress as Told
+
+    console = progress()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        row = bars.add_task(title, total=None)
+        said = 0
+
+        def tell(told: Told) -> None:
+            nonlocal said
+            bars.update(row, completed=told.done, total=told.total)
+            if not console.is_terminal and told.done >= said + max(1, told.total // 10):
+                said = told.done
+                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls")
+
+        work: Coroutine[Any, Any, object] = start(tell)
+        asyncio.run(work)
+
+
+def _report(space: "Workspace", json: bool) -> None:
+    from heedful.report.build import build_report
+
+    found = build_report(space)
+    if json:
+        print_json(found.summary)
+        return
+    result().print(found.text, markup=False, soft_wrap=True)
+    say(f"the whole report: {space.folder / 'report.html'}")
+
+
+def _status(space: "Workspace", setting: "Setting", json: bool) -> None:
+    from heedful.protocol.status import status_of
+
+    found = status_of(space, setting)
+    if json:
+        print_json(found)
+        return
+    from heedful.cli.study_text import status_lines
+
+    result().print("\n".join(status_lines(found)), markup=False, soft_wrap=True)

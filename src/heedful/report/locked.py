@@ -1,0 +1,130 @@
+"""The lock and its journal as values: the edge where the report reads them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from heedful.decisions import read_policy
+from heedful.errors import LockError, UsageError
+from heedful.types import Policy, digest_of
+
+OPENED = "opened the test side"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindOf:
+    """A policy but for its numbers."""
+
+    first: str
+    family: str
+    signal: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """A kind of policy with its cross-validated score."""
+
+    kind: KindOf
+    objective: float
+    accuracy: float
+    calls: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathStep:
+    """One policy that was tested for harm."""
+
+    policy: Policy
+    objective: float
+    hurts_chosen_on: int
+    hurts: int
+    p_value: float
+    certified: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarmCertificate:
+    limit: float
+    confidence: float
+    chosen_on: int
+    tested_on: int
+    path: tuple[PathStep, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitStory:
+    """How the policy was chosen."""
+
+    kind: KindOf
+    objective: float
+    held_out_objective: float
+    optimism: float
+    policies: int
+    rows: int
+    leaders: tuple[Leader, ...]
+    notes: tuple[str, ...]
+    certificate: HarmCertificate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelName:
+    name: str
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locked:
+    """What was fixed before the test side was opened."""
+
+    study: str
+    benchmark: str
+    locked_at: str
+    policy: Policy
+    fit: FitStory
+    model: ModelName
+    kinds: Mapping[str, str]
+    splits: Mapping[str, tuple[str, ...]]
+    dropped: Mapping[str, tuple[str, ...]]
+    seeds: tuple[int, ...]
+    statistics: tuple[str, ...]
+    notes: str
+    digests: Mapping[str, str]
+    lock: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A line of the journal."""
+
+    at: str
+    event: str
+    lock: str
+
+
+def read_lock(raw: Mapping[str, Any]) -> Locked:
+    """The lock of `lock.json`; one that was edited since breaks its own digest."""
+    content = {key: value for key, value in raw.items() if key != "lock"}
+    if digest_of(content) != raw.get("lock"):
+        raise LockError("lock.json was edited after it was made: its digest does not match; put it back")
+    try:
+        fit = {**raw["fit"], "certificate": _certificate(raw["fit"]["certificate"])}
+        return _converted({**raw, "policy": read_policy(raw["policy"]), "fit": fit})
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        raise UsageError(f"lock.json is not a lock that this version can read: {error}") from error
+
+
+def _converted(fields: Mapping[str, Any]) -> Locked:
+    plain = {key: value for key, value in fields["fit"].items() if key != "certificate"}
+    story = msgspec.convert({**plain, "certificate": None}, FitStory)
+    rest = {key: value for key, value in fields.items() if key not in ("policy", "fit")}
+    empty = {"policy": {}, "fit": msgspec.to_builtins(story)}
+    whole = msgspec.convert({**rest, **empty}, Locked)
+    certificate = fields["fit"]["certificate"]
+    return msgspec.structs.replace(whole, policy=certificate)  # type: ignore[type-var]
+
+
+def _certificate(raw: Mapping[str, Any] | None) -> HarmCertificate | None:
+    return None

@@ -1,0 +1,143 @@
+"""A small benchmark, sources and random passes for tests of the protocol."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from heedful import MemorySource, ScriptedModel, Task, new_entry
+from heedful.models.scripted import spoken
+from heedful.ports import Source
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.record import Recorder, Recording
+from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
+from heedful.stages.confidence import SIGNALS
+from heedful.types import Budget, Calibrator, Decode, Entry, Item, Policy, Prompt, Recall, Token
+from tests.making import FixedBank
+
+FREE_SIGNALS = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
+BANKS = ("one", "two")
+
+
+class Letters:
+    """Questions q0, q1, …; the right answer is always `a`."""
+
+    name = "letters"
+
+    def __init__(self, n: int = 4, test: int = 4) -> None:
+        self.sizes = {"fit": n, "test": test}
+
+    def load(self, data: Path, side: str) -> Sequence[Item]:
+        return [Item(id=f"{side}{i}", question=f"{side} q{i}?", answer="a") for i in range(self.sizes[side])]
+
+    def task(self, item: Item) -> Task:
+        return Task(id=item.id, question=item.question, choices=("a", "b", "c"))
+
+    def grade(self, answer: str, item: Item) -> bool:
+        return answer == item.answer
+
+    def exemplar(self, item: Item) -> Entry | None:
+        return new_entry(item.question, kind="exemplar", response=item.answer, id=item.id)
+
+
+class PickyBank(FixedBank):
+    """Recalls nothing for the questions it is told to be silent on."""
+
+    def __init__(self, entries: Sequence[Entry], silent: frozenset[str]) -> None:
+        super().__init__(entries)
+        self.silent = silent
+
+    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
+        return () if query in self.silent else await super().recall(query, limit=limit)
+
+
+def sources(silent: frozenset[str] = frozenset()) -> dict[str, Source]:
+    banks = {
+        name: MemorySource(bank=PickyBank([new_entry(f"note {name}", kind="rule", id=name)], silent))
+        for name in BANKS
+    }
+    controls = {
+        "retry": RetrySource(),
+        "reflect": ReflectSource(),
+        "vote": VoteSource(),
+        "verify": VerifySource(),
+    }
+    return {"none": RetrySource(), **banks, **controls}
+
+
+def source_of(prompt: Prompt) -> str:
+    last = prompt.messages[-1].content
+    return next((name for name in BANKS if f"note {name}" in last), "none")
+
+
+def question_of(prompt: Prompt) -> str:
+    asked = next(m for m in prompt.messages if m.role == "user")
+    return asked.content.partition("\n")[0]
+
+
+@st.composite
+def decodes(draw) -> Decode:
+    text = draw(st.sampled_from(["a", "b", "c", "d", "a.", "", "a b"]))
+    if not text or draw(st.integers(0, 9)) == 0:  # now and then an endpoint gives no log-probs
+        return Decode(text=text)
+    logprob = draw(st.sampled_from([-2.0, -1.0, -0.5, -0.25, -0.125]))
+    return Decode(
+        text=text, tokens=(*spoken(text, logprob), Token("", logprob / 2, (("", -0.1), ("x", -3.0))))
+    )
+
+
+@st.composite
+def worlds(draw, n: int = 3):
+    """A scripted model for `n` tasks and three kinds of pass, and where the banks are silent."""
+    questions = [f"fit q{i}?" for i in range(n)]
+    script = {(q, s): draw(decodes()) for q in questions for s in ("none", *BANKS)}
+    silent = frozenset(draw(st.lists(st.sampled_from(questions), max_size=1)))
+    model = ScriptedModel(script=lambda prompt: script[question_of(prompt), source_of(prompt)])
+    return model, silent
+
+
+@st.composite
+def calibrators(draw, roles) -> dict[str, Calibrator] | None:
+    if draw(st.booleans()):
+        return None
+    weight = st.floats(-2, 2)
+    return {
+        role: Calibrator(
+            features=("mean", "agreement"),
+            weights=(draw(weight), draw(weight)),
+            bias=draw(weight),
+            means=(-0.5, 0.5),
+            scales=(1.0, 0.5),
+        )
+        for role in roles
+    }
+
+
+@st.composite
+def policies(draw) -> Policy:
+    chains = [(), ("one",), ("two", "one"), ("one", "two", "retry"), ("none",), ("two", "none"), ("retry",)]
+    chain = draw(st.sampled_from(chains))
+    margin = st.sampled_from([-1.0, -0.25, 0.0, 0.25, 1.0])
+    return Policy(
+        first=draw(st.sampled_from(["none", "one"])),
+        signal=draw(st.sampled_from(FREE_SIGNALS)),
+        threshold=draw(st.sampled_from([float("-inf"), -1.0, -0.5, -0.3, 0.2, 0.7, float("inf")])),
+        sources=chain,
+        combine=draw(st.sampled_from(["cascade", "dual"])),
+        margins=draw(st.one_of(st.none(), st.fixed_dictionaries(dict.fromkeys(chain, margin)))),
+        guards=draw(st.sampled_from([(), ("format",), ("format", "valid")])),
+        budget=Budget(passes=draw(st.sampled_from([None, 0, 1, 2]))),
+        calibrators=draw(calibrators(("first", *chain))),
+    )
+
+
+def recorded(path: Path, model: ScriptedModel, kept: dict[str, Source], n: int, side: str = "fit") -> Ledger:
+    benchmark = Letters(n, n)
+    recording = Recording(
+        side=side, seed=0, items=benchmark.load(path, side), sources=kept, benchmark=benchmark
+    )
+    ledger = Ledger(path)
+    with ledger:
+        asyncio.run(Recorder(recording, model, ledger, lambda progress: None).run(2))
+    return ledger

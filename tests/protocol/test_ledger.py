@@ -1,0 +1,171 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from heedful import ModelError, ScriptedModel, StoreError
+from heedful.protocol.ledger import Ledger, Pass, read_row, written_row
+from heedful.protocol.record import Recorder, Recording
+from heedful.types import Traits
+from tests.protocol.making import Letters, recorded, sources
+
+PLACE = {"side": "fit", "seed": 0, "source": "none", "task": "t"}
+ROW = Pass(**PLACE, prompt="p", model="m", status="decoded", text="é\u2028", answer="a")
+
+
+def model(text="a", **settings):
+    return ScriptedModel(script=lambda prompt: (text, -0.5), **settings)
+
+
+def test_a_row_comes_back_as_it_was(tmp_path):
+    assert read_row(written_row(ROW).rstrip(b"\n")) == ROW
+
+
+def test_every_pass_is_decoded_once_and_resuming_decodes_nothing(tmp_path):
+    first, again = model(), model()
+    ledger = recorded(tmp_path / "l.jsonl", first, sources(), 5)
+    assert len(ledger.passes) == 5 * 7
+    assert sum(row.calls for row in ledger.passes.values()) == len(first.prompts)
+    recorded(tmp_path / "l.jsonl", again, sources(), 5)
+    assert again.prompts == []
+
+
+def test_a_damaged_row_is_named_and_only_it_is_recorded_again(tmp_path):
+    path = tmp_path / "l.jsonl"
+    recorded(path, model(), {"none": sources()["none"]}, 4)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"a"', b'"b"', 1)
+    path.write_bytes(b"".join(lines))
+    assert [(d.line, d.problem) for d in Ledger(path).damage] == [(2, "the row does not match its check sum")]
+    again = model()
+    ledger = recorded(path, again, {"none": sources()["none"]}, 4)
+    assert (len(again.prompts), len(ledger.passes)) == (1, 4)
+
+
+def test_a_row_cut_in_the_middle_does_not_swallow_the_next(tmp_path):
+    path = tmp_path / "l.jsonl"
+    recorded(path, model(), {"none": sources()["none"]}, 3)
+    path.write_bytes(path.read_bytes()[:-20])
+    again = model()
+    recorded(path, again, {"none": sources()["none"]}, 3)
+    ledger = Ledger(path)
+    assert (len(again.prompts), len(ledger.passes), len(ledger.damage)) == (1, 3, 1)
+
+
+def test_another_prompt_or_model_is_recorded_anew(tmp_path):
+    path = tmp_path / "l.jsonl"
+    recorded(path, model(), {"none": sources()["none"]}, 3)
+    other = model(traits=Traits(name="other", fingerprint="other"))
+    recorded(path, other, {"none": sources()["none"]}, 3)
+    assert len(other.prompts) == 3
+    silenced = sources(frozenset(["fit q0?"]))
+    kept = {name: silenced[name] for name in ("none", "one")}
+    recorded(path, other, kept, 3)
+    loud = {name: sources()[name] for name in ("none", "one")}
+    before = len(other.prompts)
+    ledger = recorded(path, other, loud, 3)
+    assert len(other.prompts) == before + 1, "only the pass whose prompt changed"
+    assert ledger.passes["fit", 0, "one", "fit0"].status == "decoded"
+
+
+def test_a_verified_answer_keeps_its_signals_when_the_first_pass_was_remembered(tmp_path):
+    path = tmp_path / "l.jsonl"
+    yes = ScriptedModel(script=lambda p: "yes" if "correct?" in p.messages[-1].content else ("a", -0.5))
+    recorded(path, yes, {"none": sources()["none"]}, 2)
+    named = sources()
+    ledger = recorded(path, yes, {"none": named["none"], "verify": named["verify"]}, 2)
+    row, base = ledger.passes["fit", 0, "verify", "fit0"], ledger.passes["fit", 0, "none", "fit0"]
+    assert (row.calls, row.signals, row.answer) == (1, base.signals, base.answer)
+
+
+def test_a_failing_pass_stops_with_its_name_and_keeps_what_was_recorded(tmp_path):
+    path = tmp_path / "l.jsonl"
+    seen = []
+
+    def script(prompt):
+        seen.append(prompt)
+        return ModelError("the endpoint is gone") if len(seen) > 4 else ("a", -0.5)
+
+    with pytest.raises(ModelError, match=r"recording none for fit\d: the endpoint is gone"):
+        recorded(path, ScriptedModel(script=script), {"none": sources()["none"]}, 9)
+    assert len(Ledger(path).passes) >= 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path):
+    path = tmp_path / "l.jsonl"
+    path.symlink_to("/dev/full")
+    ledger = Ledger(tmp_path / "other.jsonl")
+    ledger.path = path
+    ledger._file = path.open("ab", buffering=0)
+    with pytest.raises(StoreError, match="No space left on device; what was recorded is kept"):
+        ledger.append(ROW)
+    ledger._file.close()
+    ledger._file = None
+
+
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from heedful import ScriptedModel
+from tests.protocol.making import recorded, sources
+
+def script(prompt):
+    return ("a", -0.5)
+
+named = sources()
+ledger_path = Path(sys.argv[1])
+from heedful.protocol.ledger import Ledger
+append = Ledger.append
+def told(self, row):
+    append(self, row)
+    print(*row.key, flush=True)
+Ledger.append = told
+recorded(ledger_path, ScriptedModel(script=script), {"none": named["none"], "one": named["one"]}, 400)
+"""
+
+
+def test_kill_9_while_recording_loses_nothing_that_was_written(tmp_path):
+    path = tmp_path / "l.jsonl"
+    told = set()
+    for kill_after in (1, 7, 30, 90, 200):
+        child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True)
+        for count, line in enumerate(child.stdout, start=1):
+            told.add(tuple(line.split()))
+            if count >= kill_after:
+                child.send_signal(signal.SIGKILL)
+                break
+        child.stdout.close()
+        child.wait()
+        held = {tuple(map(str, key)) for key in Ledger(path).passes}
+        assert told <= held
+    again = model()
+    recorded(path, again, {name: sources()[name] for name in ("none", "one")}, 400)
+    assert len(Ledger(path).passes) == 800
+    assert len(again.prompts) <= 800 - len(told)
+
+
+def test_slots_are_kept_full_and_never_exceeded(tmp_path):
+    running, most = 0, 0
+
+    class Counting:
+        traits = Traits(name="c", fingerprint="c")
+
+        async def decode(self, prompt):
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            return await model().decode(prompt)
+
+    benchmark = Letters(12)
+    items, kept = benchmark.load(tmp_path, "fit"), {"none": sources()["none"]}
+    recording = Recording(side="fit", seed=0, items=items, sources=kept, benchmark=benchmark)
+    ledger = Ledger(tmp_path / "l.jsonl")
+    with ledger:
+        asyncio.run(Recorder(recording, Counting(), ledger, lambda p: None).run(3))
+    assert most == 3

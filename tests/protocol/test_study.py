@@ -1,0 +1,276 @@
+"""A whole study with the scripted model, and what stops one."""
+
+import asyncio
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from heedful import LockError, LogprobError, MissingError, ScriptedModel, UsageError
+from heedful.decisions import policy_fields, read_policy
+from heedful.models.scripted import SCRIPTED
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import moved, read_journal
+from heedful.protocol.setting import prepare
+from heedful.protocol.status import status_of
+from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, verify_lock
+from heedful.protocol.workspace import open_workspace, read_json
+from heedful.types import Policy
+
+STUDY = """
+name = "desk"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+metric = "text"
+[sources.notes]
+bank = "notes.txt"
+[sources.other]
+bank = "notes.txt"
+placement = "before"
+[sources.retry]
+kind = "retry"
+[sources.reflect]
+kind = "reflect"
+[sources.vote]
+kind = "vote"
+[sources.verify]
+kind = "verify"
+[fit]
+signals = ["mean", "min"]
+"""
+
+
+QUICK = STUDY.replace(
+    'signals = ["mean", "min"]',
+    'signals = ["mean"]\nfamilies = ["gate", "choose"]\ncalibrated = false\nfolds = 3',
+)
+
+
+def written(folder, text):
+    """Questions about numbered shelves; every note tells one shelf's content."""
+    for side, start in (("fit", 0), ("test", 1000)):
+        shelves = range(start, start + 300)
+        rows = [
+            {"id": f"s{n}", "question": f"What is on shelf {n}?", "answer": f"item{n % 7}"} for n in shelves
+        ]
+        (folder / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    notes = [f"Shelf {n} holds item{n % 7}." for n in (*range(300), *range(1000, 1300))]
+    (folder / "notes.txt").write_text("\n".join(notes))
+    (folder / "desk.toml").write_text(text)
+    return folder / "desk.toml"
+
+
+@pytest.fixture
+def study(tmp_path):
+    return written(tmp_path, STUDY)
+
+
+@pytest.fixture(scope="module")
+def once_locked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("locked")
+    through_lock(written(folder, QUICK), shelf_model())
+    return folder
+
+
+@pytest.fixture
+def locked(once_locked, tmp_path):
+    """A locked study of its own for each test."""
+    shutil.copytree(once_locked, tmp_path / "copy")
+    space = open_workspace(tmp_path / "copy" / "out", None)
+    return space, prepare(space.study, None)
+
+
+def shelf_model(**settings):
+    """Right with the note and now and then without; sure when right, mostly."""
+
+    def reply(prompt):
+        text = " ".join(m.content for m in prompt.messages if m.role == "user")
+        shelf = int("".join(c for c in text.partition("shelf ")[2].partition("?")[0] if c.isdigit()))
+        draw = random.Random(f"{shelf} {'holds' in text} {prompt.temperature}")
+        right = draw.random() < (0.9 if f"Shelf {shelf} holds" in text else 0.4)
+        if "correct?" in prompt.messages[-1].content:
+            return "yes" if right else "no"
+        return (f"item{shelf % 7}" if right else "item9", -0.2 - 0.5 * draw.random() - 0.4 * (not right))
+
+    return ScriptedModel(script=reply, **settings)
+
+
+def nobody(progress):
+    pass
+
+
+def through_lock(file, model):
+    space = open_workspace(file, file.parent / "out")
+    setting = prepare(space.study, None)
+    asyncio.run(record(space, setting, model, "fit", nobody))
+    fit_study(space, setting)
+    lock_study(space, setting, model)
+    return space, setting
+
+
+def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
+    model = shelf_model()
+    space, setting = through_lock(study, model)
+    fitted = read_json(space.fit, "")
+    assert read_policy(fitted["policy"]).sources or fitted["kind"]["family"] == "always"
+    assert fitted["objective"] > 0.7
+    assert abs(fitted["optimism"]) < 0.1
+    assert not any(row.side == "test" for row in Ledger(space.ledger).passes.values())
+    asyncio.run(open_test_side(space, setting, model, nobody))
+    ledger = Ledger(space.ledger)
+    assert len(ledger.passes) == 2 * 300 * 7
+    asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
+    assert sum(row.calls for row in ledger.passes.values()) == len(model.prompts) - asked
+    found = status_of(space, setting)
+    assert (found["locked"], found["test_openings"], found["seconds_left"]) == (True, 1, 0)
+
+
+def test_a_second_opening_is_logged_and_costs_no_call(locked):
+    model = shelf_model()
+    space, setting = locked
+    asyncio.run(open_test_side(space, setting, model, nobody))
+    before = len(model.prompts)
+    asyncio.run(open_test_side(space, setting, model, nobody))
+    assert len(model.prompts) == before + 1
+    assert [e["event"] for e in read_journal(space.journal)].count("opened the test side") == 2
+
+
+def test_a_journal_that_was_changed_is_refused(locked):
+    space, setting = locked
+    asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
+    lines = space.journal.read_text().splitlines(keepends=True)
+    space.journal.write_text("".join(lines[1:]))
+    with pytest.raises(LockError, match="changed after the fact"):
+        read_journal(space.journal)
+
+
+def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(locked):
+    space, setting = locked
+    with pytest.raises(LockError, match="stays locked"):
+        lock_study(space, setting, shelf_model())
+    assert read_policy(read_json(space.lock, "")["policy"]) == read_policy(read_json(space.fit, "")["policy"])
+
+
+def test_whatever_moves_is_named(locked):
+    model = shelf_model()
+    space, setting = locked
+    lock, ledger = read_json(space.lock, ""), Ledger(space.ledger)
+    assert moved(lock, setting, model.traits, ledger) == []
+    for name in lock["digests"]:
+        tampered = {**lock, "digests": {**lock["digests"], name: "0" * 64}}
+        assert moved(tampered, setting, model.traits, ledger) == ["the lock itself", name]
+    softer = {**lock, "policy": {**lock["policy"], "threshold": "always"}}
+    assert moved(softer, setting, model.traits, ledger) == ["the lock itself", "policy"]
+
+
+def change_bank(space):
+    (space.folder / "notes.txt").write_text("Shelf 1 holds nothing.\n")
+
+
+def change_question(space):
+    file = space.folder / "test.jsonl"
+    file.write_text(file.read_text().replace("shelf 1000?", "shelf 1001 again?"))
+
+
+def change_prompt(space):
+    space.study.write_text(
+        space.study.read_text().replace('metric = "text"', 'metric = "text"\ninstructions = "Hm."')
+    )
+
+
+def change_placement(space):
+    space.study.write_text(space.study.read_text().replace('"before"', '"system"'))
+
+
+def change_seeds(space):
+    space.study.write_text("seeds = [0, 1]\n" + space.study.read_text())
+
+
+def change_ledger(space):
+    lines = space.ledger.read_text().splitlines(keepends=True)
+    space.ledger.write_text("".join(lines[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (change_bank, "bank:notes"),
+        (change_question, "data:test"),
+        (change_prompt, "prompts"),
+        (change_placement, "source:other"),
+        (change_seeds, "seeds"),
+        (change_ledger, "fit passes"),
+    ],
+)
+def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
+    model = shelf_model()
+    space, _ = locked
+    change(space)
+    with pytest.raises(LockError, match=names):
+        asyncio.run(open_test_side(space, prepare(space.study, None), model, nobody))
+    assert [e["event"] for e in read_journal(space.journal)] == ["locked"]
+
+
+def test_another_model_breaks_the_lock(locked):
+    space, setting = locked
+    other = shelf_model(traits=replace(SCRIPTED, fingerprint="other"))
+    with pytest.raises(LockError, match="model"):
+        verify_lock(space, setting, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (STUDY.replace("metric", "metrik"), "metrik"),
+        (STUDY.replace('kind = "vote"', 'kind = "luck"'), "luck|Invalid enum"),
+        ("name = ", "not TOML"),
+        (STUDY + '[sources.none]\nbank = "notes.txt"\n', "'none' is taken"),
+        (STUDY.replace('bank = "notes.txt"\nplacement', "placement"), "needs a bank"),
+        ('name = "x"\nbenchmark = "golf"\n[sources.retry]\nkind = "retry"\n', "no benchmark 'golf'"),
+        (STUDY.replace("fit.jsonl", "gone.jsonl"), "gone.jsonl"),
+        (STUDY.replace("[fit]", "[split]\nfit = 10000\n[fit]"), "too many"),
+    ],
+)
+def test_a_wrong_study_file_gets_one_clear_sentence(study, text, complaint):
+    study.write_text(text)
+    with pytest.raises((UsageError, MissingError), match=complaint) as caught:
+        prepare(open_workspace(study, study.parent / "out").study, None)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_test_question_inside_a_bank_is_refused(study):
+    (study.parent / "notes.txt").write_text("what is on shelf 1007?\n")
+    with pytest.raises(UsageError, match="holds questions of the test side"):
+        prepare(open_workspace(study, study.parent / "out").study, None)
+
+
+def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study):
+    space = open_workspace(study, study.parent / "out")
+    silent = shelf_model(traits=replace(SCRIPTED, logprobs=False))
+    with pytest.raises(LogprobError, match="nothing was recorded"):
+        asyncio.run(record(space, prepare(space.study, None), silent, "fit", nobody))
+    assert not space.ledger.exists()
+
+
+def test_benchmark_data_that_are_not_there_are_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("HEEDFUL_DATA", raising=False)
+    (tmp_path / "s.toml").write_text('name = "s"\nbenchmark = "svamp"\n[sources.retry]\nkind = "retry"\n')
+    with pytest.raises(MissingError, match="set HEEDFUL_DATA or give --data"):
+        prepare(tmp_path / "s.toml", None)
+    (tmp_path / "svamp").mkdir()
+    (tmp_path / "svamp" / "train.jsonl").write_text("{}")
+    with pytest.raises(UsageError, match=r"sha256 .* expected 5478cc5f"):
+        prepare(tmp_path / "s.toml", tmp_path)
+
+
+def test_a_folder_with_another_locked_study_is_left_alone(locked, study):
+    space, _ = locked
+    with pytest.raises(UsageError, match="another locked study"):
+        open_workspace(study, space.folder)
+
+
+def test_a_policy_survives_json():
+    policy = Policy(threshold=float("inf"), sources=("a",), margins={"a": 0.1})
+    assert read_policy(json.loads(json.dumps(policy_fields(policy)))) == policy
