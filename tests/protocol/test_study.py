@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import shutil
 from dataclasses import replace
 
 import pytest

@@ -105,26 +105,20 @@ class Event:
 
 
 def read_lock(raw: Mapping[str, Any]) -> Locked:
-    """The lock of `lock.json`; one that was edited since breaks its own digest."""
+    """The lock of `lock.json`; one that was edited since does not match its own digest."""
     content = {key: value for key, value in raw.items() if key != "lock"}
     if digest_of(content) != raw.get("lock"):
         raise LockError("lock.json was edited after it was made: its digest does not match; put it back")
     try:
-        fit = {**raw["fit"], "certificate": _certificate(raw["fit"]["certificate"])}
-        return _converted({**raw, "policy": read_policy(raw["policy"]), "fit": fit})
+        fit = {**raw["fit"], "certificate": _with_policies(raw["fit"]["certificate"])}
+        return msgspec.convert({**raw, "policy": read_policy(raw["policy"]), "fit": fit}, Locked)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
         raise UsageError(f"lock.json is not a lock that this version can read: {error}") from error
 
 
-def _converted(fields: Mapping[str, Any]) -> Locked:
-    plain = {key: value for key, value in fields["fit"].items() if key != "certificate"}
-    story = msgspec.convert({**plain, "certificate": None}, FitStory)
-    rest = {key: value for key, value in fields.items() if key not in ("policy", "fit")}
-    empty = {"policy": {}, "fit": msgspec.to_builtins(story)}
-    whole = msgspec.convert({**rest, **empty}, Locked)
-    certificate = fields["fit"]["certificate"]
-    return msgspec.structs.replace(whole, policy=certificate)  # type: ignore[type-var]
-
-
-def _certificate(raw: Mapping[str, Any] | None) -> HarmCertificate | None:
-    return None
+def _with_policies(certificate: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A certificate whose policies are read, their infinite thresholds included."""
+    if certificate is None:
+        return None
+    path = [{**step, "policy": read_policy(step["policy"])} for step in certificate["path"]]
+    return {**certificate, "path": path}

@@ -1,0 +1,115 @@
+"""Arms: policies replayed on the test side, measured against the model without memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from heedful.protocol.ledger import Pass
+from heedful.protocol.replay import Replayed, Replayer
+from heedful.protocol.table import Bools, Floats
+from heedful.report.material import Material
+from heedful.stats.bootstrap import paired_interval
+from heedful.stats.intervals import Interval, wilson
+from heedful.stats.mcnemar import mcnemar
+from heedful.stats.paired import count_pairs
+from heedful.types import Policy
+
+BASELINE, HEEDFUL = "baseline", "heedful"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """What one set of answers changed against another on the same rows."""
+
+    helps: int
+    hurts: int
+    delta: Interval
+    p: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether interval and test both tell the difference from 0."""
+        return not self.delta.low <= 0 <= self.delta.high and self.p < 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A policy on the test side; rates are per row, `paired` is against the baseline."""
+
+    name: str
+    policy: Policy
+    right: Bools
+    """Row by row, for paired comparisons with other arms."""
+    accuracy: Interval
+    paired: Paired
+    consulted: float
+    calls: float
+    tokens: float
+    seconds: float
+
+    @property
+    def n(self) -> int:
+        return len(self.right)
+
+
+def main_arms(material: Material) -> tuple[Arm, ...]:
+    """The baseline, the controls, every bank in every prompt, and the locked policy."""
+    named = {BASELINE: Policy()}
+    for control in material.controls:
+        name = f"control-{control}" if control in (BASELINE, HEEDFUL) else control
+        named[name] = Policy(threshold=inf, sources=(control,), guards=())
+    for bank in material.banks:
+        named[f"always-{bank}"] = Policy(first=bank, guards=())
+    named[HEEDFUL] = material.lock.policy
+    return tuple(measure(material, name, policy) for name, policy in named.items())
+
+
+def measure(material: Material, name: str, policy: Policy) -> Arm:
+    """Replay a policy on the test side."""
+    done = material.test.replay(policy)
+    return Arm(
+        name=name,
+        policy=policy,
+        right=done.right,
+        accuracy=share_of(done.right),
+        paired=compare(material, name, done.right, material.test.base_right),
+        consulted=float(done.consulted.mean()),
+        calls=float(done.calls.mean()),
+        tokens=float(done.tokens.mean()),
+        seconds=float(seconds_of(material.test, policy, done).mean()),
+    )
+
+
+def compare(material: Material, name: str, right: Bools, other: Bools) -> Paired:
+    """The paired difference right − other; `name` seeds the resampling of tasks."""
+    counts = count_pairs(other.tolist(), right.tolist())
+    differences = right.astype(np.float64) - other
+    return Paired(
+        helps=counts.helps,
+        hurts=counts.hurts,
+        delta=paired_interval(differences, material.tasks, material.rng(name)),
+        p=mcnemar(counts.helps, counts.hurts),
+    )
+
+
+def share_of(right: Bools) -> Interval:
+    """The share of right rows with its Wilson interval."""
+    hits, n = int(right.sum()), len(right)
+    low, high = wilson(hits, n)
+    return Interval(low=low, high=high, value=hits / n, n=n)
+
+
+def seconds_of(replayer: Replayer, policy: Policy, done: Replayed) -> Floats:
+    """Seconds of the passes a policy used on each row: the first, and each second pass it decoded."""
+    total = _seconds(replayer.first(policy.first).passes)
+    for place, source in enumerate(policy.sources[: policy.budget.passes]):
+        column = replayer.table.column(source)
+        reached = (done.chosen < 0) | (done.chosen >= place) | (policy.combine == "dual")
+        total = total + np.where(done.consulted & reached & column.decoded, _seconds(column.passes), 0.0)
+    return total
+
+
+def _seconds(passes: Sequence[Pass]) -> Floats:
+    return np.array([row.seconds for row in passes])

@@ -1,0 +1,117 @@
+"""Component isolation: gate, choose and several banks at one frozen threshold (METHOD: protocol)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from heedful.arms import gate
+from heedful.protocol.fit import Kind, recipes
+from heedful.protocol.replay import Replayer
+from heedful.protocol.study import FitSettings
+from heedful.report.arms import BASELINE, Arm, Paired, compare, measure
+from heedful.report.material import Material
+from heedful.types import Policy
+
+PERCENTILE = 35
+SIGNAL = "mean"
+STAGES = {"gate": ("gate",), "choose": ("choose",), "multibank": ("cascade", "dual")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """One stack of control stages; its margins were tuned on the fit side at the frozen threshold."""
+
+    family: str
+    arm: Arm
+    fit_accuracy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The best component of a stage, chosen on the fit side, against that of the stage before."""
+
+    name: str
+    arm: Arm
+    before: str
+    paired: Paired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    threshold: float | None
+    """None: the signal was not recorded, so there is nothing to isolate."""
+    fit_rows: int
+    components: tuple[Component, ...]
+    stages: tuple[Stage, ...]
+
+
+def isolate(material: Material) -> Isolation:
+    """Every stack of stages at p35 of the fit side's first-pass confidence."""
+    threshold = frozen_threshold(material.fit, SIGNAL)
+    if threshold is None:
+        return Isolation(threshold=None, fit_rows=len(material.fit.table), components=(), stages=())
+    best = _tuned(material, threshold)
+    found = [
+        Component(
+            family=kind.family,
+            arm=measure(material, "-".join((kind.family, *kind.sources)), policy),
+            fit_accuracy=float(material.fit.replay(policy).right.mean()),
+        )
+        for kind, policy in best.items()
+    ]
+    return Isolation(
+        threshold=threshold,
+        fit_rows=len(material.fit.table),
+        components=(*found, *_gated_retries(material, threshold)),
+        stages=_stages(material, found),
+    )
+
+
+def frozen_threshold(replayer: Replayer, signal: str) -> float | None:
+    """p35 of the memory-free pass's confidence; None when it was not measured."""
+    confidence = replayer.confidence(Policy(signal=signal), "first")
+    known = confidence[np.isfinite(confidence)]
+    return float(np.percentile(known, PERCENTILE)) if len(known) else None
+
+
+def _tuned(material: Material, threshold: float) -> Mapping[Kind, Policy]:
+    """Of every kind the policy that is right most often on the fit side, then the cheapest."""
+    settings = FitSettings(signals=(SIGNAL,), firsts=("none",), calibrated=False)
+    best: dict[Kind, tuple[tuple[int, int], Policy]] = {}
+    for recipe in recipes(material.fit, material.tuned_banks, settings):
+        if recipe.policy.sources:
+            scores = material.fit.sweep(recipe.policy, [threshold])
+            rank = (-int(scores.right[0]), int(scores.calls[0]))
+            if recipe.kind not in best or rank < best[recipe.kind][0]:
+                best[recipe.kind] = rank, replace(recipe.policy, threshold=threshold)
+    families = ("gate", "choose", "cascade", "dual")
+    ordered = sorted(best, key=lambda kind: families.index(kind.family))
+    return {kind: best[kind][1] for kind in ordered}
+
+
+def _gated_retries(material: Material, threshold: float) -> list[Component]:
+    """The same second passes without memory, where a retry was recorded."""
+    retries = [name for name in material.controls if material.lock.kinds[name] == "retry"]
+    return [
+        Component(
+            family="control",
+            arm=measure(material, f"gate-{name}", gate(name, threshold)),
+            fit_accuracy=float(material.fit.replay(gate(name, threshold)).right.mean()),
+        )
+        for name in retries
+        if name in material.fit.table.columns
+    ]
+
+
+def _stages(material: Material, components: list[Component]) -> tuple[Stage, ...]:
+    stages: list[Stage] = []
+    before, right = BASELINE, material.test.base_right
+    for name, families in STAGES.items():
+        inside = [one for one in components if one.family in families]
+        if inside:
+            arm = max(inside, key=lambda one: one.fit_accuracy).arm
+            paired = compare(material, f"stage {name}", arm.right, right)
+            stages.append(Stage(name=name, arm=arm, before=before, paired=paired))
+            before, right = arm.name, arm.right
+    return tuple(stages)

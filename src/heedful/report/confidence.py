@@ -1,0 +1,72 @@
+"""Accuracy by confidence: where memory helps, and what the model is worth when only its surest count."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedful.protocol.table import Bools, Floats, Ints
+from heedful.report.arms import share_of
+from heedful.report.components import SIGNAL
+from heedful.report.material import Material
+from heedful.stats.intervals import Interval
+from heedful.stats.ranking import midranks
+
+BINS = 10
+SHARES = tuple(range(10, 101, 10))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Rows of like confidence of the memory-free pass."""
+
+    low: float
+    high: float
+    right: Mapping[str, Interval]
+    """Of the baseline and of every bank in every prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The baseline's accuracy on the surest share of rows."""
+
+    share: int
+    """In percent."""
+    accuracy: Interval
+
+
+def bin_rows(material: Material) -> tuple[Bin, ...]:
+    """Ten bins of equal mass; rows of the same confidence stay together."""
+    confidence, rows = _known(material)
+    if not len(rows):
+        return ()
+    right = {"baseline": material.test.base_right}
+    right |= {f"always-{bank}": material.test.first(bank).right for bank in material.banks}
+    place = ((2 * midranks(confidence) - 1) * BINS // (2 * len(rows))).astype(np.int64)
+    return tuple(_bin(confidence, rows, place == at, right) for at in range(BINS) if (place == at).any())
+
+
+def _bin(confidence: Floats, rows: Ints, inside: Bools, right: Mapping[str, Bools]) -> Bin:
+    return Bin(
+        low=float(confidence[inside].min()),
+        high=float(confidence[inside].max()),
+        right={name: share_of(values[rows[inside]]) for name, values in right.items()},
+    )
+
+
+def keep_surest(material: Material) -> tuple[Kept, ...]:
+    """Risk and coverage: how often the model is right on the rows it is surest of."""
+    confidence, rows = _known(material)
+    if not len(rows):
+        return ()
+    order = rows[np.argsort(-confidence, kind="stable")]
+    right = material.test.base_right[order]
+    counts = {share: max(1, round(len(order) * share / 100)) for share in SHARES}
+    return tuple(Kept(share=share, accuracy=share_of(right[:count])) for share, count in counts.items())
+
+
+def _known(material: Material) -> tuple[Floats, Ints]:
+    """Confidence of the memory-free pass where it was measured, and the rows."""
+    values = material.test.table.column("none").signals.get(SIGNAL)
+    rows = np.flatnonzero([] if values is None else np.isfinite(values))
+    return np.array([]) if values is None else values[rows], rows

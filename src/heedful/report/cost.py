@@ -1,0 +1,64 @@
+"""What the study cost, and what it would have cost to run every policy that was scored."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedful.protocol.table import Table
+from heedful.report.material import Material
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """Passes of a ledger; of a pass with several calls, tokens and seconds are those of the kept one."""
+
+    passes: int
+    calls: int
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    fit: Spend
+    test: Spend
+    policies: int
+    """Policies scored on the fit side, as far as the lock says."""
+    fit_rows: int
+    rerun: Spend
+    """At least one memory-free pass for each policy and fit row: a lower bound."""
+
+    @property
+    def model_calls(self) -> int:
+        return self.fit.calls + self.test.calls
+
+
+def count_cost(material: Material) -> Cost:
+    """Count the passes in use, and the least that decoding anew for each policy would have taken."""
+    story = material.lock.fit
+    path = 0 if story.certificate is None else len(story.certificate.path)
+    policies = max(story.policies, path, 1)
+    plain = material.fit.table.column("none")
+    passes = policies * story.rows
+    return Cost(
+        fit=_spend(material.fit.table),
+        test=_spend(material.test.table),
+        policies=policies,
+        fit_rows=story.rows,
+        rerun=Spend(
+            passes=passes,
+            calls=passes,
+            tokens=round(passes * float(plain.tokens.mean())),
+            seconds=passes * float(np.mean([row.seconds for row in plain.passes])),
+        ),
+    )
+
+
+def _spend(table: Table) -> Spend:
+    columns = table.columns.values()
+    return Spend(
+        passes=sum(int(column.decoded.sum()) for column in columns),
+        calls=sum(int(column.calls.sum()) for column in columns),
+        tokens=sum(int(column.tokens.sum()) for column in columns),
+        seconds=float(sum(row.seconds for column in columns for row in column.passes)),
+    )

@@ -1,0 +1,59 @@
+"""Which entries did what, with memory in every prompt on the test side."""
+
+from dataclasses import dataclass
+
+from heedful.report.material import Material
+from heedful.stats.mcnemar import mcnemar
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryEffect:
+    """Rows that recalled an entry; entries recalled together share what happened."""
+
+    bank: str
+    entry: str
+    rows: int
+    helps: int
+    hurts: int
+
+    @property
+    def net(self) -> int:
+        return self.helps - self.hurts
+
+    @property
+    def p(self) -> float:
+        return mcnemar(self.helps, self.hurts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankEffects:
+    bank: str
+    recalled: int
+    """Distinct entries that were recalled."""
+    shown: tuple[EntryEffect, ...]
+    """Those with the largest |helps − hurts|."""
+
+
+def weigh_entries(material: Material) -> tuple[BankEffects, ...]:
+    """For every bank, the entries that moved the most answers to one side."""
+    return tuple(_bank(material, bank) for bank in material.banks)
+
+
+def _bank(material: Material, bank: str) -> BankEffects:
+    rows, helps, hurts = dict[str, int](), dict[str, int](), dict[str, int]()
+    passes = material.test.table.column(bank).passes
+    for row, before in zip(passes, material.test.base_right.tolist(), strict=True):
+        for entry in {seen.entry for seen in row.recalls} if row.status == "decoded" else ():
+            rows[entry] = rows.get(entry, 0) + 1
+            helps[entry] = helps.get(entry, 0) + (row.right and not before)
+            hurts[entry] = hurts.get(entry, 0) + (before and not row.right)
+    found = [
+        EntryEffect(bank=bank, entry=entry, rows=count, helps=helps[entry], hurts=hurts[entry])
+        for entry, count in rows.items()
+    ]
+    moved = sorted(
+        (one for one in found if one.net), key=lambda one: (-abs(one.net), one.p, -one.rows, one.entry)
+    )
+    return BankEffects(bank=bank, recalled=len(found), shown=tuple(moved[:SHOWN]))

@@ -1,0 +1,92 @@
+"""What a report is made of: the lock, the journal, and both sides of the ledger as tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from heedful.errors import LockError, UsageError
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import passes_digest, read_journal
+from heedful.protocol.replay import Replayer
+from heedful.protocol.table import Table, read_table
+from heedful.protocol.workspace import Workspace, read_json
+from heedful.report.locked import OPENED, Event, Locked, read_lock
+from heedful.types import Side, digest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Everything the report may look at."""
+
+    lock: Locked
+    events: tuple[Event, ...]
+    fit: Replayer
+    test: Replayer
+    damaged: int
+    """Rows of the ledger that could not be read."""
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        """Memory sources that are whole on the test side."""
+        return tuple(name for name, kind in self.lock.kinds.items() if kind == "memory" and self.tested(name))
+
+    @property
+    def tuned_banks(self) -> tuple[str, ...]:
+        """Banks that are whole on both sides, so that something can be tuned for them."""
+        return tuple(name for name in self.banks if name in self.fit.table.columns)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Memory-free sources that are whole on the test side."""
+        return tuple(name for name, kind in self.lock.kinds.items() if kind != "memory" and self.tested(name))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Sources of the study that are not whole on the test side."""
+        return tuple(name for name in self.lock.kinds if not self.tested(name))
+
+    @property
+    def openings(self) -> int:
+        return sum(event.event == OPENED for event in self.events)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The task of each test row."""
+        return self.test.table.tasks
+
+    def tested(self, source: str) -> bool:
+        return source in self.test.table.columns
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Randomness that hangs on the lock and on what it is for, not on what was drawn before."""
+        return np.random.default_rng(int(digest_of([self.lock.lock, name])[:16], 16))
+
+
+def gather(space: Workspace) -> Material:
+    """Read a study's folder; refuses a lock or fit passes that moved since the lock was made."""
+    lock = read_lock(read_json(space.lock, "run heedful study lock first"))
+    ledger = Ledger(space.ledger)
+    if passes_digest(ledger, "fit") != lock.digests.get("fit passes"):
+        raise LockError(
+            f"the lock of {lock.study} is broken: the fit passes in the ledger moved since {lock.locked_at}"
+        )
+    return Material(
+        lock=lock,
+        events=tuple(msgspec.convert(read_journal(space.journal), list[Event])),
+        fit=Replayer(_side(ledger, "fit", lock.splits["fit"], lock.seeds)),
+        test=Replayer(_side(ledger, "test", lock.splits["test"], lock.seeds)),
+        damaged=len(ledger.damage),
+    )
+
+
+def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
+    try:
+        return read_table(ledger, side, tasks, seeds)
+    except UsageError as error:
+        step = "record" if side == "fit" else "test"
+        raise UsageError(
+            f"the {side} side is not whole in the ledger, so there is nothing to report: "
+            f"run heedful study {step} (what is recorded is kept)"
+        ) from error

@@ -1,0 +1,41 @@
+"""What a perfect choice among the recorded answers would reach, and how much of it was reached."""
+
+from dataclasses import dataclass
+
+from heedful.report.arms import Arm, share_of
+from heedful.report.material import Material
+from heedful.stats.intervals import Interval
+from heedful.stats.paired import gap_close
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oracle:
+    routed: Interval
+    """Right if the baseline, the first pass or, where the policy consults, any of its candidates is."""
+    all_banks: Interval
+    """Right if the baseline or any bank's pass is, on every row."""
+    gap_close: float | None
+    """(accuracy − baseline) / (routed oracle − baseline); None where there is no gap."""
+    gap_close_all: float | None
+
+
+def find_oracle(material: Material, arm: Arm) -> Oracle:
+    """The oracles of the locked policy."""
+    test, policy = material.test, arm.policy
+    consulted = test.replay(policy).consulted
+    routed = test.base_right | test.first(policy.first).right
+    for source in policy.sources[: policy.budget.passes]:
+        column = test.table.column(source)
+        routed = routed | (consulted & column.decoded & column.right)
+    anywhere = test.base_right
+    for bank in material.banks:
+        column = test.table.column(bank)
+        anywhere = anywhere | (column.decoded & column.right)
+    base = float(test.base_right.mean())
+    found, widest = share_of(routed), share_of(anywhere)
+    return Oracle(
+        routed=found,
+        all_banks=widest,
+        gap_close=gap_close(arm.accuracy.value, base, found.value),
+        gap_close_all=gap_close(arm.accuracy.value, base, widest.value),
+    )
