@@ -20,7 +20,8 @@ MAX_TOKENS = 256
 BATCH_TOKENS = 512
 CACHED_ROWS = 32
 """What `_gelu` takes at a time, so that its steps find their values in the cache."""
-TILE_ROWS, TILE_COLUMNS = 40, 64
+FEW_ROWS = 42
+"""The most rows that stay below 2**19 multiplications with a tile of 384 by 32 weights."""
 _HOW_TO_PULL = "run: heedful weights pull all-minilm-l6-v2"
 
 
@@ -155,23 +156,25 @@ def _attend(queries_keys_values: Floats, texts: int) -> Floats:
 
 
 def _apply(states: Floats, affine: _Affine) -> Floats:
-    """`states` times the weight plus the bias.
-
-    OpenBLAS repacks the whole weight for every product, which costs more than a short text's product
-    itself; products below a million multiplications it makes unpacked and in the calling thread, so
-    few rows go through the weight in tiles of that size.
-    """
-    rows, columns = len(states), affine.weight.shape[1]
-    if rows > TILE_ROWS:
-        product = states @ affine.weight
-    else:
-        tiles = affine.weight.reshape(-1, WIDTH, columns // TILE_COLUMNS, TILE_COLUMNS).swapaxes(1, 2)
-        sums = np.empty((len(tiles), rows, columns), np.float32)
-        slices = states.reshape(rows, -1, 1, WIDTH).transpose(1, 2, 0, 3)
-        np.matmul(slices, tiles, out=sums.reshape(len(tiles), rows, -1, TILE_COLUMNS).swapaxes(1, 2))
-        product = sums[0] if len(sums) == 1 else sums.sum(axis=0)
+    """`states` times the weight plus the bias."""
+    product = states @ affine.weight if len(states) > FEW_ROWS else _tiled(states, affine.weight)
     product += affine.bias
     return product
+
+
+def _tiled(states: Floats, weight: Floats) -> Floats:
+    """The product of few rows, tile by tile of the weight.
+
+    OpenBLAS takes a second thread, which spins, from 2**19 multiplications on, and repacks the whole
+    weight, which costs more than few rows' product; below it does neither (repacking: with AVX-512).
+    """
+    rows, columns = len(states), weight.shape[1]
+    tile = 64 if 2 * rows <= FEW_ROWS else 32
+    tiles = weight.reshape(-1, WIDTH, columns // tile, tile).swapaxes(1, 2)
+    slices = states.reshape(rows, -1, 1, WIDTH).transpose(1, 2, 0, 3)
+    parts = np.empty((len(tiles), rows, columns), np.float32)
+    np.matmul(slices, tiles, out=parts.reshape(len(tiles), rows, -1, tile).swapaxes(1, 2))
+    return parts[0] if len(parts) == 1 else parts.sum(axis=0)
 
 
 def _normalise(states: Floats, affine: _Affine) -> None:

@@ -74,7 +74,7 @@ def measure(material: Material, name: str, policy: Policy) -> Arm:
         policy=policy,
         right=done.right,
         accuracy=share_of(done.right),
-        paired=compare(material, name, done.right, material.test.base_right),
+        paired=compare(material, done.right, material.test.base_right),
         consulted=float(done.consulted.mean()),
         calls=float(done.calls.mean()),
         tokens=float(done.tokens.mean()),
@@ -82,14 +82,14 @@ def measure(material: Material, name: str, policy: Policy) -> Arm:
     )
 
 
-def compare(material: Material, name: str, right: Bools, other: Bools) -> Paired:
-    """The paired difference right − other; `name` seeds the resampling of tasks."""
+def compare(material: Material, right: Bools, other: Bools) -> Paired:
+    """The paired difference right − other over the test rows."""
     counts = count_pairs(other.tolist(), right.tolist())
     differences = right.astype(np.float64) - other
     return Paired(
         helps=counts.helps,
         hurts=counts.hurts,
-        delta=paired_interval(differences, material.tasks, material.rng(name)),
+        delta=paired_interval(differences, material.tasks, material.rng()),
         p=mcnemar(counts.helps, counts.hurts),
     )
 

@@ -111,7 +111,7 @@ def _stages(material: Material, components: list[Component]) -> tuple[Stage, ...
         inside = [one for one in components if one.family in families]
         if inside:
             arm = max(inside, key=lambda one: one.fit_accuracy).arm
-            paired = compare(material, f"stage {name}", arm.right, right)
+            paired = compare(material, arm.right, right)
             stages.append(Stage(name=name, arm=arm, before=before, paired=paired))
             before, right = arm.name, arm.right
     return tuple(stages)

@@ -15,7 +15,7 @@ from heedful.stats.intervals import Interval
 from heedful.stats.ranking import auc_or_none
 from heedful.types import Policy
 
-RESAMPLES = 2000
+RESAMPLES = 1000
 """For means of values that are all different, where a resample costs as much as there are rows."""
 
 
@@ -68,25 +68,23 @@ def _calibration(material: Material, source: str) -> SourceCalibration | None:
     platt = fit_platt(given, outcome)
     tasks = [material.tasks[row] for row in np.flatnonzero(rows)]
 
-    def scaled(name: str, probabilities: Floats) -> Scaled:
+    def interval(values: Floats) -> Interval:
+        return paired_interval(values, tasks, material.rng(), resamples=RESAMPLES)
+
+    def scaled(probabilities: Floats) -> Scaled:
         clipped = np.clip(probabilities, CLIP, 1 - CLIP)
         losses = -np.where(right, np.log(clipped), np.log1p(-clipped))
-
-        def interval(kind: str, values: Floats) -> Interval:
-            rng = material.rng(f"{kind} {name} {source}")
-            return paired_interval(values, tasks, rng, resamples=RESAMPLES)
-
         return Scaled(
             measured=measure_calibration(probabilities, right),
-            brier=interval("brier", (probabilities - right) ** 2),
-            nll=interval("nll", losses),
+            brier=interval((probabilities - right) ** 2),
+            nll=interval(losses),
         )
 
     return SourceCalibration(
         source=source,
         fit_rows=len(given),
-        raw=scaled("raw", tested),
-        platt=scaled("platt", platt.probability(tested)),
+        raw=scaled(tested),
+        platt=scaled(platt.probability(tested)),
     )
 
 

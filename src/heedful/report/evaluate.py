@@ -93,7 +93,7 @@ def _alternatives(material: Material, arms: tuple[Arm, ...]) -> tuple[Alternativ
         Alternative(
             arm=arm,
             memory=arm.policy.first != "none",
-            paired=compare(material, f"heedful against {arm.name}", policy.right, arm.right),
+            paired=compare(material, policy.right, arm.right),
         )
         for arm in others
     ]

@@ -13,7 +13,7 @@ from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json
 from heedful.report.locked import OPENED, Event, Locked, read_lock
-from heedful.types import Side, digest_of
+from heedful.types import Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +59,9 @@ class Material:
     def tested(self, source: str) -> bool:
         return source in self.test.table.columns
 
-    def rng(self, name: str) -> np.random.Generator:
-        """Randomness that hangs on the lock and on what it is for, not on what was drawn before."""
-        return np.random.default_rng(int(digest_of([self.lock.lock, name])[:16], 16))
+    def rng(self) -> np.random.Generator:
+        """The same draws every time, set by the lock: equal answers get equal intervals."""
+        return np.random.default_rng(int(self.lock.lock[:16], 16))
 
 
 def gather(space: Workspace) -> Material:

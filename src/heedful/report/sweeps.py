@@ -65,12 +65,12 @@ def _best_gate(material: Material, signal: str) -> SignalPoint | None:
                 best = rank, bank, percentile, replace(policy, threshold=float(thresholds[place]))
     if best is None:
         return None
-    (wrong, _), bank, percentile, policy = best
+    (negated, _), bank, percentile, policy = best
     return SignalPoint(
         signal=signal,
         bank=bank,
         percentile=percentile,
-        fit_accuracy=-wrong / len(material.fit.table),
+        fit_accuracy=-negated / len(material.fit.table),
         arm=measure(material, f"gate-{bank} by {signal}", policy),
     )
 

@@ -1,0 +1,151 @@
+"""The figures of the report."""
+
+from typing import TYPE_CHECKING
+
+from heedful.report.arms import BASELINE, HEEDFUL, Arm
+from heedful.report.components import SIGNAL
+from heedful.report.drawing import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Drawing, draw
+from heedful.report.evaluate import Evaluation
+from heedful.report.tables import rows_of
+from heedful.report.wording import called, percent
+from heedful.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def arms_figure(evaluation: Evaluation) -> Drawing:
+    """Accuracy of every main arm with its interval."""
+    arms = evaluation.arms
+
+    def paint(axes: "Axes") -> None:
+        beside = axes.get_yaxis_transform()
+        for place, arm in enumerate(reversed(arms)):
+            _spread(axes, arm.accuracy, place, _colour(arm))
+            label = f"{percent(arm.accuracy.value)}\n{called(arm.calls)}"
+            axes.text(1.02, place, label, transform=beside, va="center", fontsize=9)
+        axes.axvline(100 * evaluation.baseline.accuracy.value, color=GREY, linestyle=":", linewidth=1)
+        axes.set_yticks(range(len(arms)), [arm.name for arm in reversed(arms)])
+        axes.set_ylim(-0.5, len(arms) - 0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(f"right, % (95% intervals; n = {rows_of(evaluation)})")
+        axes.set_title("How often each arm was right")
+
+    told = "; ".join(f"{arm.name} {percent(arm.accuracy.value)}" for arm in arms)
+    return draw(
+        "arms",
+        f"Share of right answers by arm with 95% intervals: {told}",
+        "95% Wilson intervals; the dotted line is the baseline. The arms answer the same questions, so their "
+        "differences are surer than the overlap of intervals suggests: the table has them paired.",
+        0.9 + 0.42 * len(arms),
+        paint,
+    )
+
+
+def _spread(axes: "Axes", found: Interval, place: float, colour: str) -> None:
+    axes.plot((100 * found.low, 100 * found.high), (place, place), color=colour, linewidth=2)
+    axes.plot(100 * found.value, place, "o", color=colour, markersize=6)
+
+
+def _colour(arm: Arm) -> str:
+    if arm.name in (BASELINE, HEEDFUL):
+        return GREY if arm.name == BASELINE else BLUE
+    return ORANGE if arm.policy.first != "none" else PURPLE
+
+
+def bins_figure(evaluation: Evaluation) -> Drawing | None:
+    """Accuracy by confidence: the baseline and every bank."""
+    bins = evaluation.bins
+    if not bins:
+        return None
+    names = list(bins[0].right)
+    looks = [(GREY, "o"), *zip(MEMORY_COLOURS, MARKERS, strict=True)]
+
+    def paint(axes: "Axes") -> None:
+        for at, name in enumerate(names):
+            colour, marker = looks[at % len(looks)]
+            found = [one.right[name] for one in bins]
+            places = [place + 1 + 0.12 * (at - (len(names) - 1) / 2) for place in range(len(bins))]
+            axes.vlines(
+                places, [100 * i.low for i in found], [100 * i.high for i in found], colour, alpha=0.35
+            )
+            axes.plot(places, [100 * i.value for i in found], marker=marker, color=colour, label=name)
+        axes.set_xticks(range(1, len(bins) + 1))
+        axes.set_ylim(0, 100)
+        sizes = sorted({one.right[BASELINE].n for one in bins})
+        size = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        axes.set_xlabel(f"bin of the first pass's confidence, 1 = least sure (n = {size} each)")
+        axes.set_ylabel("right, %")
+        axes.set_title("Where memory helps")
+        axes.legend(loc="lower right")
+
+    return draw(
+        "bins",
+        f"Share of right answers in {len(bins)} bins of the first pass's confidence for {', '.join(names)}; "
+        "the numbers are in the table below",
+        f"Ten bins of equal mass by the confidence ({SIGNAL}) of the pass without memory, 95% Wilson "
+        "intervals. Routing pays where a bank lies above the baseline among the least sure.",
+        3.4,
+        paint,
+    )
+
+
+def coverage_figure(evaluation: Evaluation) -> Drawing | None:
+    """The baseline on its surest rows."""
+    kept = evaluation.coverage
+    if not kept:
+        return None
+
+    def paint(axes: "Axes") -> None:
+        shares = [one.share for one in kept]
+        low, high = ([100 * getattr(one.accuracy, end) for one in kept] for end in ("low", "high"))
+        axes.fill_between(shares, low, high, color=GREY, alpha=0.15, linewidth=0)
+        axes.plot(shares, [100 * one.accuracy.value for one in kept], "o-", color=GREY)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel(f"surest share that is kept, % (n = {kept[0].accuracy.n} to {kept[-1].accuracy.n})")
+        axes.set_ylabel("right, %")
+        axes.set_title("Does the model know what it knows?")
+
+    return draw(
+        "coverage",
+        f"Accuracy of the model without memory on its surest rows: {percent(kept[0].accuracy.value)} on the "
+        f"surest {kept[0].share}%, {percent(kept[-1].accuracy.value)} on all",
+        f"Risk and coverage of the baseline by confidence ({SIGNAL}), 95% Wilson band. A falling line means "
+        "that confidence tells right from wrong.",
+        3.0,
+        paint,
+    )
+
+
+def thresholds_figure(evaluation: Evaluation) -> Drawing | None:
+    """The locked policy at other thresholds."""
+    found = evaluation.thresholds
+    if found is None:
+        return None
+    points = sorted(found.points, key=lambda point: point.percentile)
+    chosen = found.chosen
+
+    def paint(axes: "Axes") -> None:
+        at = [point.percentile for point in points]
+        low, high = ([100 * getattr(point.accuracy, end) for point in points] for end in ("low", "high"))
+        axes.fill_between(at, low, high, color=BLUE, alpha=0.12, linewidth=0)
+        axes.plot(at, [100 * p.accuracy.value for p in points], color=BLUE, label="test")
+        axes.plot(at, [100 * p.fit_accuracy for p in points], "--", color=GREY, label="fit")
+        axes.plot(
+            chosen.percentile, 100 * chosen.accuracy.value, "*", color=BLUE, markersize=15, label="locked"
+        )
+        axes.axhline(100 * evaluation.baseline.accuracy.value, color=GREY, linestyle=":", linewidth=1)
+        axes.set_xlabel(f"fit rows consulted, % (n = {found.fit_rows} fit, {evaluation.heedful.n} test)")
+        axes.set_ylabel("right, %")
+        axes.set_title("The locked policy at other thresholds")
+        axes.legend(loc="best")
+
+    return draw(
+        "thresholds",
+        f"Accuracy of the locked policy by threshold; the locked one consults {chosen.percentile:.0f}% of "
+        f"fit rows and is right on {percent(chosen.accuracy.value)} of test rows",
+        "Only the starred threshold was locked; the curve describes how much hangs on it. Band: 95% Wilson "
+        "interval on the test side; dotted: the baseline there.",
+        3.2,
+        paint,
+    )

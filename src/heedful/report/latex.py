@@ -1,0 +1,79 @@
+"""The tables as LaTeX (booktabs), to be included in a paper."""
+
+from collections.abc import Sequence
+
+from heedful.report.sheet import Sheet
+
+SIGNS = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\N{MINUS SIGN}": "$-$",
+    "–": "--",
+    "→": r"$\rightarrow$",
+    "×": r"$\times$",
+    "′": "$'$",
+    "…": r"\ldots{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "λ": r"$\lambda$",
+    "τ": r"$\tau$",
+    "Δ": r"$\Delta$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+}
+WIDE = 75
+"""Characters across from which a table is shrunk to the width of the text."""
+
+
+def latex_report(title: str, paragraphs: Sequence[str], sheets: Sequence[Sheet]) -> str:
+    """A fragment for `\\input`: the result as comments, then one table after the other."""
+    lines = [
+        f"% {' '.join(title.split())}",
+        *(f"% {' '.join(paragraph.split())}" for paragraph in paragraphs),
+        "% needs \\usepackage{booktabs}, \\usepackage{graphicx}",
+    ]
+    return "\n".join([*lines, "", *(_table(sheet) for sheet in sheets)])
+
+
+def _table(sheet: Sheet) -> str:
+    if not sheet.rows:
+        return f"% {sheet.title}: {sheet.empty}\n"
+    columns = "".join("l" if at == 0 or at in sheet.words else "r" for at in range(len(sheet.head)))
+    lines = [
+        r"\begin{table}[t]",
+        r"\centering\small",
+        r"\resizebox{\linewidth}{!}{%" if _width(sheet) > WIDE else "{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _line([escape(cell) for cell in sheet.head]),
+        r"\midrule",
+    ]
+    for at, row in enumerate(sheet.rows):
+        cells = [escape(cell) for cell in row]
+        lines.append(_line([rf"\textbf{{{c}}}" if c and at in sheet.marked else c for c in cells]))
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}}",
+        rf"\caption{{\textbf{{{escape(sheet.title)}.}} {escape(sheet.note)}}}",
+        rf"\label{{tab:{sheet.name}}}",
+        r"\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _width(sheet: Sheet) -> int:
+    lines = (sheet.head, *sheet.rows)
+    return sum(max(len(line[at]) for line in lines) + 2 for at in range(len(sheet.head)))
+
+
+def _line(cells: Sequence[str]) -> str:
+    first, *rest = cells
+    return " & ".join([f"{{{first}}}" if first.startswith("[") else first, *rest]) + r" \\"
+
+
+def escape(text: str) -> str:
+    return "".join(SIGNS.get(sign, sign) for sign in " ".join(text.split()))

@@ -1,0 +1,123 @@
+"""The report as one HTML file that needs nothing else."""
+
+from collections.abc import Sequence
+from html import escape
+
+from heedful.report.drawing import Drawing
+from heedful.report.evaluate import Evaluation
+from heedful.report.finding import Finding
+from heedful.report.protocol_tables import SECOND_OPENING, model_name
+from heedful.report.sheet import Sheet
+from heedful.report.style import STYLE
+from heedful.report.wording import policy_words, times
+
+Part = Sheet | Drawing | str | None
+Section = tuple[str, Sequence[Part]]
+
+
+def page(evaluation: Evaluation, finding: Finding, first: Sequence[Part], rest: Sequence[Section]) -> str:
+    """The result with the figure and the table of `first` make the first screen."""
+    title = escape(evaluation.lock.study)
+    links = " · ".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _ in rest)
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{title}: heedful report</title>",
+            f"<style>{STYLE}</style></head><body><main>",
+            f"<h1>{title}</h1>",
+            _alarms(evaluation),
+            f'<div class="first"><div>{_words(evaluation, finding)}</div>',
+            *(_part(part) for part in first),
+            "</div>",
+            _notes(evaluation),
+            f"<nav>{links}</nav>",
+            *(_section(name, parts) for name, parts in rest),
+            "</main></body></html>",
+            "",
+        ]
+    )
+
+
+def _words(evaluation: Evaluation, finding: Finding) -> str:
+    lock = evaluation.lock
+    about = (
+        f"{lock.benchmark} · {model_name(evaluation)} · locked {lock.locked_at} ({lock.lock[:12]}) · "
+        f"test side opened {times(evaluation.openings)}"
+    )
+    lines = [
+        f'<p class="about">{escape(about)}</p>',
+        f'<p class="result {finding.tone}">{escape(finding.headline)}</p>',
+        *(f"<p>{escape(sentence)}</p>" for sentence in finding.further),
+        f'<p class="policy"><b>The policy:</b> {escape(policy_words(lock.policy))}</p>',
+    ]
+    return "\n".join(lines)
+
+
+def _alarms(evaluation: Evaluation) -> str:
+    said = []
+    if evaluation.openings > 1:
+        said.append(SECOND_OPENING.format(count=evaluation.openings))
+    if evaluation.openings == 0:
+        said.append("The journal does not say when the test side was opened.")
+    if evaluation.damaged:
+        said.append(f"Damaged rows in the ledger, left out: {evaluation.damaged}.")
+    return "\n".join(f'<p class="alarm" role="alert">{escape(sentence)}</p>' for sentence in said)
+
+
+def _notes(evaluation: Evaluation) -> str:
+    notes = evaluation.lock.notes.strip()
+    if not notes:
+        return ""
+    return f'<aside><h2>What had been explored before</h2><p class="notes">{escape(notes)}</p></aside>'
+
+
+def _section(name: str, parts: Sequence[Part]) -> str:
+    inside = "\n".join(_part(part, name) for part in parts)
+    return f'<section id="{_anchor(name)}"><h2>{escape(name)}</h2>\n{inside}</section>'
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
+def _part(part: Part, under: str = "") -> str:
+    """A part of a section; a table that bears its section's name needs no title of its own."""
+    if part is None:
+        return ""
+    if isinstance(part, str):
+        return f"<p>{escape(part)}</p>"
+    if isinstance(part, Drawing):
+        return f"<figure>{part.svg}<figcaption>{escape(part.caption)}</figcaption></figure>"
+    title = escape(part.title)
+    if part.folded:
+        return f"<details><summary>The numbers: {title}</summary>{_table(part)}</details>"
+    return f'<div class="table">{"" if part.title == under else f"<h3>{title}</h3>"}{_table(part)}</div>'
+
+
+def _table(sheet: Sheet) -> str:
+    if not sheet.rows:
+        return f'<p class="empty">{escape(sheet.empty)}</p>'
+    kinds = ["w" if at == 0 or at in sheet.words else "n" for at in range(len(sheet.head))]
+    heads = zip(kinds, sheet.head, strict=True)
+    head = "".join(f'<th class="{kind}" scope="col">{escape(cell)}</th>' for kind, cell in heads)
+    body = "\n".join(_row(row, kinds, _look(sheet, at)) for at, row in enumerate(sheet.rows))
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(sheet.title)}">'
+        f'<table id="table-{sheet.name}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>\n{body}\n</tbody></table></div>"
+        f'<p class="note">{escape(sheet.note)}</p>'
+    )
+
+
+def _look(sheet: Sheet, at: int) -> str:
+    if at in sheet.warned:
+        return ' class="warned"'
+    return ' class="marked"' if at in sheet.marked else ""
+
+
+def _row(row: Sequence[str], kinds: Sequence[str], look: str) -> str:
+    first, *rest = row
+    cells = "".join(f'<td class="{k}">{escape(cell)}</td>' for k, cell in zip(kinds[1:], rest, strict=True))
+    return f'<tr{look}><th class="w" scope="row">{escape(first)}</th>{cells}</tr>'

@@ -1,0 +1,175 @@
+"""The tables about how the study was done: cost, what was locked, the journal, the fit, the certificate."""
+
+from heedful.report.cost import Spend
+from heedful.report.evaluate import Evaluation
+from heedful.report.locked import OPENED, HarmCertificate, KindOf
+from heedful.report.sheet import Sheet
+from heedful.report.wording import (
+    duration,
+    p_value,
+    percent,
+    plain,
+    policy_brief,
+    policy_words,
+    signed,
+    times,
+)
+
+SECOND_OPENING = (
+    "The test side was opened {count} times. Only the first opening is a test of the locked policy; whatever "
+    "was learned from it may have shaped what came after."
+)
+
+
+def cost_table(evaluation: Evaluation) -> Sheet:
+    """What was decoded, and the least that rerunning would have cost."""
+    cost = evaluation.cost
+
+    def row(name: str, spend: Spend) -> tuple[str, ...]:
+        return (name, f"{spend.passes:,}", f"{spend.calls:,}", f"{spend.tokens:,}", duration(spend.seconds))
+
+    whole = Spend(
+        passes=cost.fit.passes + cost.test.passes,
+        calls=cost.model_calls,
+        tokens=cost.fit.tokens + cost.test.tokens,
+        seconds=cost.fit.seconds + cost.test.seconds,
+    )
+    return Sheet(
+        name="cost",
+        title="Cost",
+        note=(
+            f"From the recorded passes {_policies(evaluation)} were scored on {cost.fit_rows:,} fit rows "
+            "without a call of their own. Rerunning them is a lower bound: at least one call per policy and "
+            "row, at the mean of a pass without memory. Seconds are summed over passes, several of which ran "
+            "at once. Of passes with several calls (vote, verify, reflect) only the kept decode's tokens and "
+            "seconds were recorded."
+        ),
+        head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
+        rows=(
+            row("fit side", cost.fit),
+            row("test side", cost.test),
+            row("the study", whole),
+            row("rerunning every policy, at least", cost.rerun),
+        ),
+        marked=frozenset({2}),
+    )
+
+
+def locked_table(evaluation: Evaluation) -> Sheet:
+    """What was fixed, with digests."""
+    lock = evaluation.lock
+    sides = ", ".join(f"{side} {len(ids):,}" for side, ids in lock.splits.items())
+    dropped = ", ".join(f"{bank} {len(ids)}" for bank, ids in lock.dropped.items())
+    rows = [
+        ("locked at", lock.locked_at),
+        ("lock", lock.lock),
+        ("policy", policy_words(lock.policy)),
+        ("benchmark", lock.benchmark),
+        ("model", model_name(evaluation)),
+        ("rows", f"{sides}; seeds {', '.join(map(str, lock.seeds))}"),
+        ("entries dropped because their question is on the test side", dropped or "none"),
+        ("planned statistics", "; ".join(lock.statistics)),
+        *((f"digest of {name}", digest) for name, digest in lock.digests.items()),
+    ]
+    return Sheet(
+        name="locked",
+        title="What was locked",
+        note="Fixed before the test side was opened; testing refuses to start if any of it moved.",
+        head=("What", "Value"),
+        rows=tuple(rows),
+        words=frozenset({1}),
+    )
+
+
+def model_name(evaluation: Evaluation) -> str:
+    """The model's name without a folder: a report is the same on every machine."""
+    return evaluation.lock.model.name.replace("\\", "/").rstrip("/").rpartition("/")[2] or "default"
+
+
+def journal_table(evaluation: Evaluation) -> Sheet:
+    """Every event since the lock."""
+    mine = evaluation.lock.lock
+    opened = [at for at, event in enumerate(evaluation.events) if event.event == OPENED]
+    return Sheet(
+        name="journal",
+        title="Journal of the lock",
+        note=f"The test side was opened {times(evaluation.openings)}.",
+        head=("Time", "Event", "Lock"),
+        rows=tuple(
+            (event.at, event.event, event.lock[:12] + ("" if event.lock == mine else " (another lock)"))
+            for event in evaluation.events
+        ),
+        warned=frozenset(opened[1:]),
+        words=frozenset({1, 2}),
+        empty="the journal is empty",
+    )
+
+
+def fit_table(evaluation: Evaluation) -> Sheet:
+    """The best kinds by cross-validation, and the optimism of the choice."""
+    story = evaluation.lock.fit
+    return Sheet(
+        name="fit",
+        title="How the policy was chosen",
+        note=(
+            f"{_named(story.kind)}, out of {_policies(evaluation)} on {story.rows:,} fit rows. Objective "
+            f"(accuracy less the cost of calls) {plain(story.objective, 4)} on the rows it was tuned on, "
+            f"{plain(story.held_out_objective, 4)} on held-out folds: optimism {signed(story.optimism, 4)}. "
+            "The table holds the best kinds by cross-validation."
+        ),
+        head=("Kind", "Objective", "Accuracy", "Calls"),
+        rows=tuple(
+            (_named(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
+            for one in story.leaders
+        ),
+    )
+
+
+def certificate_table(evaluation: Evaluation) -> Sheet | None:
+    """The harm limit and the path of tests; None for a study without a limit."""
+    certificate = evaluation.lock.fit.certificate
+    if certificate is None:
+        return None
+    return Sheet(
+        name="certificate",
+        title="Harm certificate",
+        note=certificate_words(certificate),
+        head=("Policy, safest first", "Objective", "Hurts, chosen on", "Hurts, tested on", "p", "Certified"),
+        rows=tuple(
+            (
+                policy_brief(step.policy),
+                plain(step.objective, 4),
+                f"{step.hurts_chosen_on} of {certificate.chosen_on}",
+                f"{step.hurts} of {certificate.tested_on}",
+                p_value(step.p_value),
+                "yes" if step.certified else "no",
+            )
+            for step in certificate.path
+        ),
+        marked=frozenset(at for at, step in enumerate(certificate.path) if step.certified),
+        empty="no policy was put to the test",
+    )
+
+
+def certificate_words(certificate: HarmCertificate) -> str:
+    """What certified means, and how far it went."""
+    passed = sum(step.certified for step in certificate.path)
+    return (
+        f"Harm limit {percent(certificate.limit)} of answers at {certificate.confidence:.0%} confidence. "
+        f"Policies and their order were fixed on {certificate.chosen_on} fit rows and tested on "
+        f"{certificate.tested_on} others; {passed} of {len(certificate.path)} were certified. Certified: "
+        "were the policy to spoil more than the limit, so few spoiled answers would be seen with a chance of at "
+        f"most {1 - certificate.confidence:.0%}. The tests stop at the first failure, so this holds for all "
+        "certified policies together."
+    )
+
+
+def _policies(evaluation: Evaluation) -> str:
+    """How many policies were scored; the lock of a study with a harm limit names those on its path only."""
+    least = "" if evaluation.lock.fit.policies else "at least "
+    return f"{least}{evaluation.cost.policies:,} policies"
+
+
+def _named(kind: KindOf) -> str:
+    chain = " → ".join((kind.first, *kind.sources))
+    return f"{kind.family} {chain}" + (f" by {kind.signal}" if kind.signal else "")

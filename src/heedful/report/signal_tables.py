@@ -1,0 +1,192 @@
+"""The tables about confidence: signals, thresholds, calibration, separability, bins, coverage, entries."""
+
+from heedful.report.components import SIGNAL
+from heedful.report.diagnostics import Separability
+from heedful.report.evaluate import Evaluation
+from heedful.report.sheet import Sheet
+from heedful.report.sweeps import ThresholdPoint
+from heedful.report.tables import rows_of
+from heedful.report.wording import change, figure, measured, p_value, percent, plain, share, signed
+from heedful.stats.intervals import Interval
+
+
+def signals_table(evaluation: Evaluation) -> Sheet:
+    """Gate by each signal."""
+    return Sheet(
+        name="signals",
+        title="Signal sweep",
+        note=(
+            "For each signal the gate (bank and percentile) that was right most often on the fit side "
+            f"({evaluation.isolation.fit_rows} rows), then tested. n = {rows_of(evaluation)}."
+        ),
+        head=(
+            "Signal",
+            "Bank",
+            "Percentile",
+            "Fit",
+            "Test [95%]",
+            "Consulted",
+            "Against baseline, points [95%]",
+            "p",
+        ),
+        rows=tuple(
+            (
+                one.signal,
+                one.bank,
+                f"p{one.percentile}",
+                percent(one.fit_accuracy),
+                share(one.arm.accuracy),
+                percent(one.arm.consulted),
+                change(one.arm.paired.delta),
+                p_value(one.arm.paired.p),
+            )
+            for one in evaluation.signals
+        ),
+        words=frozenset({1}),
+        empty="not recorded: no signal was measured with a bank on both sides",
+    )
+
+
+def thresholds_table(evaluation: Evaluation) -> Sheet:
+    """The locked policy at other thresholds."""
+    found = evaluation.thresholds
+    points = [] if found is None else [("chosen", found.chosen), *(("", point) for point in found.points)]
+    rows = 0 if found is None else found.fit_rows
+    return Sheet(
+        name="thresholds",
+        folded=True,
+        title="The locked policy at other thresholds",
+        note=(
+            f"Everything but the threshold as locked; percentiles of {rows} fit rows. Test n = "
+            f"{rows_of(evaluation)}. Only the chosen row was locked, the others describe."
+        ),
+        head=("", "Threshold", "Fit rows consulted", "Fit", "Test [95%]", "Calls"),
+        rows=tuple((mark, *_threshold(point)) for mark, point in points),
+        marked=frozenset({0}),
+        empty="the locked policy has no threshold to vary",
+    )
+
+
+def _threshold(point: ThresholdPoint) -> tuple[str, ...]:
+    return (
+        figure(point.threshold),
+        f"{point.percentile:.0f}%",
+        percent(point.fit_accuracy),
+        share(point.accuracy),
+        plain(point.calls),
+    )
+
+
+def calibration_table(evaluation: Evaluation) -> Sheet:
+    """Raw and Platt-scaled confidence."""
+    rows = []
+    for one in evaluation.calibration:
+        for kind, scaled in (("raw", one.raw), ("Platt", one.platt)):
+            found = scaled.measured
+            cells = (str(found.n), plain(found.ece, 4), measured(scaled.brier, 4), measured(scaled.nll, 4))
+            rows.append((one.source, kind, *cells))
+    fitted = ", ".join(f"{one.source} {one.fit_rows}" for one in evaluation.calibration)
+    return Sheet(
+        name="calibration",
+        title="Calibration",
+        note=(
+            "Raw confidence is exp(mean log-prob); Platt scaling was fitted on the fit side "
+            f"(rows: {fitted or 'none'}) and judged on the test side. ECE over 10 bins of equal mass, no "
+            "interval; lower is better everywhere."
+        ),
+        head=("Pass", "Confidence", "n", "ECE", "Brier [95%]", "NLL [95%]"),
+        rows=tuple(rows),
+        words=frozenset({1}),
+        empty=f"not recorded: no pass has the signal {SIGNAL} on both sides",
+    )
+
+
+def separability_table(evaluation: Evaluation) -> Sheet:
+    """Does confidence rank helps above hurts, and which bank does more of either."""
+    return Sheet(
+        name="separability",
+        title="Separability and bank asymmetry",
+        note=(
+            "Among rows where exactly one of baseline and bank is right: the chance that a help has a higher "
+            "value than a hurt (AUC; 0.5 is guessing) for the second pass's confidence c′ and for its gain "
+            "c′ − c over the first. n = helps + hurts."
+        ),
+        head=("Bank", "Signal", "Rows", "Helps", "Hurts", "HH", "AUC of c′ [95%]", "AUC of c′ − c [95%]"),
+        rows=tuple(_separability(one) for one in evaluation.separability),
+        words=frozenset({1, 2}),
+        empty="not recorded: no bank with a measured confidence",
+    )
+
+
+def _separability(one: Separability) -> tuple[str, ...]:
+    def auc(found: Interval | None) -> str:
+        return "too few" if found is None else measured(found)
+
+    counts = (str(one.helps), str(one.hurts), signed(one.helps - one.hurts))
+    return (one.bank, one.signal, one.scope, *counts, auc(one.second), auc(one.gain))
+
+
+def bins_table(evaluation: Evaluation) -> Sheet:
+    """Accuracy by confidence of the first pass."""
+    names = tuple(evaluation.bins[0].right) if evaluation.bins else ()
+    return Sheet(
+        name="bins",
+        folded=True,
+        title="Accuracy by confidence",
+        note=f"Ten bins of equal mass by the baseline's confidence ({SIGNAL}), least sure first.",
+        head=("Confidence", "n", *(f"{name} [95%]" for name in names)),
+        rows=tuple(
+            (
+                f"{plain(one.low, 3)} to {plain(one.high, 3)}",
+                str(one.right["baseline"].n),
+                *(share(one.right[name]) for name in names),
+            )
+            for one in evaluation.bins
+        ),
+        empty=f"not recorded: the signal {SIGNAL} was not measured",
+    )
+
+
+def coverage_table(evaluation: Evaluation) -> Sheet:
+    """Risk and coverage of the baseline."""
+    return Sheet(
+        name="coverage",
+        folded=True,
+        title="Risk and coverage",
+        note=f"The baseline on the rows it is surest of ({SIGNAL}).",
+        head=("Kept", "n", "Right [95%]"),
+        rows=tuple(
+            (f"{one.share}%", str(one.accuracy.n), share(one.accuracy)) for one in evaluation.coverage
+        ),
+        empty=f"not recorded: the signal {SIGNAL} was not measured",
+    )
+
+
+def entries_table(evaluation: Evaluation) -> Sheet:
+    """Entries that moved most answers to one side."""
+    recalled = ", ".join(f"{one.bank} {one.recalled}" for one in evaluation.entries)
+    return Sheet(
+        name="entries",
+        title="Helps and hurts by entry",
+        note=(
+            f"Test side, memory in every prompt; entries recalled at least once: {recalled or 'none'}. Those "
+            "with the largest |helps − hurts|, ten a bank. Entries recalled together share the outcome, and "
+            "p is not corrected for their number: a list to look into, not a verdict."
+        ),
+        head=("Entry", "Bank", "Rows", "Helps", "Hurts", "HH", "p"),
+        rows=tuple(
+            (
+                one.entry,
+                one.bank,
+                str(one.rows),
+                str(one.helps),
+                str(one.hurts),
+                signed(one.net),
+                p_value(one.p),
+            )
+            for effects in evaluation.entries
+            for one in effects.shown
+        ),
+        words=frozenset({1}),
+        empty="no entry helped more than it hurt, or the reverse",
+    )

@@ -1,0 +1,137 @@
+"""The report as JSON: fixed keys first, then everything behind the tables."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from heedful.decisions import policy_fields
+from heedful.report.arms import Arm, Paired
+from heedful.report.evaluate import Evaluation
+from heedful.report.finding import find
+from heedful.report.protocol_tables import model_name
+from heedful.report.wording import policy_words
+from heedful.stats.intervals import Interval
+
+
+def summarise(evaluation: Evaluation) -> dict[str, Any]:
+    """What a program may rely on: the keys down to `test_openings`."""
+    mine = evaluation.heedful
+    return {
+        "arms": {arm.name: _arm(arm) for arm in evaluation.every_arm},
+        "delta": _interval(mine.paired.delta),
+        "mcnemar_p": mine.paired.p,
+        "oracle": evaluation.oracle.routed.value,
+        "gap_close": evaluation.oracle.gap_close,
+        "model_calls": evaluation.cost.model_calls,
+        "rerun_calls": evaluation.cost.rerun.calls,
+        "test_openings": evaluation.openings,
+        **_identity(evaluation),
+        **_details(evaluation),
+    }
+
+
+def _identity(evaluation: Evaluation) -> dict[str, Any]:
+    lock = evaluation.lock
+    return {
+        "study": lock.study,
+        "benchmark": lock.benchmark,
+        "model": model_name(evaluation),
+        "lock": lock.lock,
+        "locked_at": lock.locked_at,
+        "notes": lock.notes,
+        "finding": asdict(find(evaluation)),
+        "policy": policy_fields(lock.policy),
+        "policy_in_words": policy_words(lock.policy),
+        "questions": evaluation.tasks,
+        "seeds": list(lock.seeds),
+        "missing": list(evaluation.missing),
+        "damaged_rows": evaluation.damaged,
+        "journal": [asdict(event) for event in evaluation.events],
+    }
+
+
+def _details(evaluation: Evaluation) -> dict[str, Any]:
+    oracle, isolation, story = evaluation.oracle, evaluation.isolation, evaluation.lock.fit
+    return {
+        "oracles": {"routed": _interval(oracle.routed), "all_banks": _interval(oracle.all_banks)},
+        "gap_close_all": oracle.gap_close_all,
+        "alternatives": [
+            {"arm": one.arm.name, "memory": one.memory, **_paired(one.paired)}
+            for one in evaluation.alternatives
+        ],
+        "components": {
+            "threshold": isolation.threshold,
+            "policies": {
+                one.arm.name: {"fit_accuracy": one.fit_accuracy, "policy": policy_fields(one.arm.policy)}
+                for one in isolation.components
+            },
+            "stages": [
+                {"stage": s.name, "arm": s.arm.name, "before": s.before, **_paired(s.paired)}
+                for s in isolation.stages
+            ],
+        },
+        "signals": {
+            one.signal: {
+                "bank": one.bank,
+                "percentile": one.percentile,
+                "fit_accuracy": one.fit_accuracy,
+                **_arm(one.arm),
+            }
+            for one in evaluation.signals
+        },
+        "thresholds": _plain(None if evaluation.thresholds is None else asdict(evaluation.thresholds)),
+        "calibration": [asdict(one) for one in evaluation.calibration],
+        "separability": [asdict(one) for one in evaluation.separability],
+        "bins": [asdict(one) for one in evaluation.bins],
+        "coverage": [asdict(one) for one in evaluation.coverage],
+        "entries": [asdict(one) for one in evaluation.entries],
+        "cost": asdict(evaluation.cost),
+        "fit": {
+            "policies": story.policies,
+            "rows": story.rows,
+            "objective": story.objective,
+            "held_out_objective": story.held_out_objective,
+            "optimism": story.optimism,
+            "notes": list(story.notes),
+        },
+    }
+
+
+def _arm(arm: Arm) -> dict[str, Any]:
+    return {
+        "n": arm.n,
+        "accuracy": arm.accuracy.value,
+        "helps": arm.paired.helps,
+        "hurts": arm.paired.hurts,
+        "calls_per_task": arm.calls,
+        "accuracy_low": arm.accuracy.low,
+        "accuracy_high": arm.accuracy.high,
+        "delta": _interval(arm.paired.delta),
+        "mcnemar_p": arm.paired.p,
+        "consulted": arm.consulted,
+        "tokens_per_task": arm.tokens,
+        "seconds_per_task": arm.seconds,
+    }
+
+
+def _paired(paired: Paired) -> dict[str, Any]:
+    return {
+        "delta": _interval(paired.delta),
+        "mcnemar_p": paired.p,
+        "helps": paired.helps,
+        "hurts": paired.hurts,
+    }
+
+
+def _interval(found: Interval) -> dict[str, float]:
+    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: such a number becomes null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

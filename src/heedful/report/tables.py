@@ -1,0 +1,210 @@
+"""The tables that compare arms: main, alternatives, components, significance."""
+
+from heedful.report.arms import HEEDFUL, Arm
+from heedful.report.components import PERCENTILE, SIGNAL
+from heedful.report.evaluate import Evaluation
+from heedful.report.sheet import Sheet
+from heedful.report.wording import called, change, figure, p_value, percent, plain, share, signed
+from heedful.types import Policy
+
+MAIN_HEAD = (
+    "Arm",
+    "Right [95%]",
+    "Against baseline, points [95%]",
+    "p",
+    "Helps",
+    "Hurts",
+    "Calls",
+    "Tokens",
+    "Seconds",
+)
+
+
+def rows_of(evaluation: Evaluation) -> str:
+    """`300 questions`, or with seeds `900 rows (300 questions × 3 seeds)`."""
+    rows, tasks = evaluation.heedful.n, evaluation.tasks
+    return (
+        f"{tasks} questions" if rows == tasks else f"{rows} rows ({tasks} questions × {rows // tasks} seeds)"
+    )
+
+
+def main_table(evaluation: Evaluation) -> Sheet:
+    """Every main arm, then the oracles."""
+    oracle = evaluation.oracle
+    blank = ("",) * (len(MAIN_HEAD) - 2)
+    rows = [_arm_row(arm, arm.name == "baseline") for arm in evaluation.arms]
+    bounds = {"oracle of the policy": oracle.routed, "oracle of all banks": oracle.all_banks}
+    rows += [(name, share(bound), *blank) for name, bound in bounds.items()]
+    closed = (
+        ""
+        if oracle.gap_close is None
+        else f" heedful goes {percent(oracle.gap_close)} of the way from the baseline to its policy's oracle."
+    )
+    absent = f" Not recorded on the test side: {', '.join(evaluation.missing)}." if evaluation.missing else ""
+    seeds = (
+        " The rows of a question under several seeds are kept together in the intervals of differences; "
+        "p and the intervals of shares count rows."
+        if evaluation.tasks < evaluation.heedful.n
+        else ""
+    )
+    return Sheet(
+        name="main",
+        title="All arms on the test side",
+        note=(
+            f"n = {rows_of(evaluation)}, the same for every arm; calls, tokens and seconds are per question. "
+            "Helps: wrong without memory, right under the arm. Hurts: the reverse. p: exact McNemar test. "
+            "An oracle keeps the right answer wherever one was on offer; it is a bound, not a policy."
+            f"{closed}{absent}{seeds}"
+        ),
+        head=MAIN_HEAD,
+        rows=tuple(rows),
+        marked=frozenset(at for at, row in enumerate(rows) if row[0] == HEEDFUL),
+    )
+
+
+def _arm_row(arm: Arm, is_baseline: bool) -> tuple[str, ...]:
+    paired = arm.paired
+    against = (
+        ("", "", "", "")
+        if is_baseline
+        else (change(paired.delta), p_value(paired.p), str(paired.helps), str(paired.hurts))
+    )
+    spent = (plain(arm.calls), plain(arm.tokens, 0), plain(arm.seconds))
+    return (arm.name, share(arm.accuracy), *against, *spent)
+
+
+def alternatives_table(evaluation: Evaluation) -> Sheet:
+    """heedful against every control and every bank in every prompt."""
+    mine = evaluation.heedful
+    return Sheet(
+        name="alternatives",
+        title="Stronger alternatives",
+        note=(
+            f"heedful ({share(mine.accuracy)} at {called(mine.calls)}) against each alternative on the same "
+            f"{rows_of(evaluation)}; positive differences favour heedful. Sorted by accuracy on the test "
+            "side, which favours the alternative at the top."
+        ),
+        head=(
+            "Alternative",
+            "Kind",
+            "Right [95%]",
+            "Calls",
+            "heedful − alternative, points [95%]",
+            "p",
+            "Better",
+            "Worse",
+        ),
+        rows=tuple(
+            (
+                one.arm.name,
+                "always-retrieve" if one.memory else "no memory",
+                share(one.arm.accuracy),
+                plain(one.arm.calls),
+                change(one.paired.delta),
+                p_value(one.paired.p),
+                str(one.paired.helps),
+                str(one.paired.hurts),
+            )
+            for one in evaluation.alternatives
+        ),
+        words=frozenset({1}),
+    )
+
+
+def components_table(evaluation: Evaluation) -> Sheet:
+    """Each stack of stages at the frozen threshold."""
+    found = evaluation.isolation
+    at = "" if found.threshold is None else f" = {figure(found.threshold)}"
+    return Sheet(
+        name="components",
+        title="Component isolation",
+        note=(
+            f"Every policy consults below one frozen threshold, p{PERCENTILE} of the fit side's first-pass "
+            f"confidence ({SIGNAL}){at}; margins were tuned on the {found.fit_rows} fit rows at that "
+            f"threshold. n = {rows_of(evaluation)}."
+        ),
+        head=(
+            "Policy",
+            "Margins",
+            "Fit",
+            "Right [95%]",
+            "Against baseline, points [95%]",
+            "p",
+            "Helps",
+            "Hurts",
+            "Consulted",
+            "Calls",
+        ),
+        rows=tuple(
+            (
+                one.arm.name,
+                _margins(one.arm.policy),
+                percent(one.fit_accuracy),
+                share(one.arm.accuracy),
+                change(one.arm.paired.delta),
+                p_value(one.arm.paired.p),
+                str(one.arm.paired.helps),
+                str(one.arm.paired.hurts),
+                percent(one.arm.consulted),
+                plain(one.arm.calls),
+            )
+            for one in found.components
+        ),
+        words=frozenset({1}),
+        empty=f"not recorded: it needs a bank on both sides and the signal {SIGNAL}",
+    )
+
+
+def _margins(policy: Policy) -> str:
+    if policy.margins is None:
+        return "–"
+    return ", ".join(figure(policy.margins[source]) for source in policy.sources)
+
+
+def stages_table(evaluation: Evaluation) -> Sheet:
+    """What each stage adds to the one before."""
+    return Sheet(
+        name="stages",
+        title="What each stage adds",
+        note=(
+            "The policy of each stage that was best on the fit side, against that of the stage before. "
+            f"n = {rows_of(evaluation)}."
+        ),
+        head=("Stage", "Policy", "Right [95%]", "Against", "Difference, points [95%]", "p"),
+        rows=tuple(
+            (
+                stage.name,
+                stage.arm.name,
+                share(stage.arm.accuracy),
+                stage.before,
+                change(stage.paired.delta),
+                p_value(stage.paired.p),
+            )
+            for stage in evaluation.isolation.stages
+        ),
+        words=frozenset({1, 3}),
+    )
+
+
+def significance_table(evaluation: Evaluation) -> Sheet:
+    """Every arm against the baseline."""
+    arms = [arm for arm in evaluation.every_arm if arm is not evaluation.baseline]
+    return Sheet(
+        name="significance",
+        title="Significance ledger",
+        note=(
+            f"Every arm against the baseline, n = {rows_of(evaluation)}: paired difference with its "
+            "bootstrap interval over questions, exact two-sided McNemar p, HH = helps − hurts. Only heedful "
+            f"was locked beforehand; the p of the other {len(arms) - 1} arms are not corrected for number."
+        ),
+        head=("Comparison", "Difference, points", "Low", "High", "p", "HH", "Helps", "Hurts"),
+        rows=tuple(_significance_row(arm) for arm in arms),
+        marked=frozenset(at for at, arm in enumerate(arms) if arm.name == HEEDFUL),
+    )
+
+
+def _significance_row(arm: Arm) -> tuple[str, ...]:
+    paired, delta = arm.paired, arm.paired.delta
+    limits = tuple(signed(100 * value, 1) for value in (delta.value, delta.low, delta.high))
+    counts = (signed(paired.helps - paired.hurts), str(paired.helps), str(paired.hurts))
+    return (f"{arm.name} vs baseline", *limits, p_value(paired.p), *counts)

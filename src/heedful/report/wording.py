@@ -1,0 +1,138 @@
+"""Numbers and policies in words, the same in every format."""
+
+from math import inf
+
+from heedful.stats.intervals import Interval
+from heedful.types import Policy
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def points(value: float) -> str:
+    """A difference of shares in percentage points, signed."""
+    return signed(100 * value, 1)
+
+
+def signed(value: float, digits: int = 0) -> str:
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", MINUS)
+
+
+def plain(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def share(found: Interval) -> str:
+    """A share with its 95% interval: `69.3% [63.9, 74.2]`."""
+    return f"{percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+
+
+def change(found: Interval) -> str:
+    """A difference in points with its 95% interval: `+15.3 [+10.1, +20.5]`."""
+    return f"{points(found.value)} [{points(found.low)}, {points(found.high)}]"
+
+
+def measured(found: Interval, digits: int = 3) -> str:
+    return f"{plain(found.value, digits)} [{plain(found.low, digits)}, {plain(found.high, digits)}]"
+
+
+def p_value(p: float) -> str:
+    if p >= 0.001:
+        return f"{p:.3f}" if p < 0.9995 else "1"
+    digits, power = f"{p:.1e}".split("e")
+    return f"{digits}e{int(power)}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def called(calls: float) -> str:
+    """`1 call`, `1.94 calls`."""
+    text = f"{calls:.2f}".rstrip("0").rstrip(".")
+    return f"{text} call" if text == "1" else f"{text} calls"
+
+
+def figure(value: float) -> str:
+    """A threshold or margin, to four digits."""
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+def policy_words(policy: Policy) -> str:
+    """What a policy does, for a person."""
+    first = "without memory" if policy.first == "none" else f"with {policy.first} memory"
+    if not policy.sources or policy.threshold == -inf or policy.budget.passes == 0:
+        return f"Answer {first}; consult nothing."
+    unsure = (
+        "always"
+        if policy.threshold == inf
+        else f"when its confidence ({policy.signal}) is below {figure(policy.threshold)},"
+    )
+    return f"Answer {first} first; {unsure} {_consulting(policy)}. {_accepting(policy)}"
+
+
+def policy_brief(policy: Policy) -> str:
+    """A policy in one line of a table."""
+    if not policy.sources:
+        return policy.first
+    joined = (" + " if policy.combine == "dual" else " → ").join(policy.sources)
+    margins = "" if policy.margins is None else ", margins " + _each(policy)
+    return f"{policy.first} → {joined} if {policy.signal} < {figure(policy.threshold)}{margins}"
+
+
+def _each(policy: Policy) -> str:
+    return (
+        "" if policy.margins is None else ", ".join(figure(policy.margins[name]) for name in policy.sources)
+    )
+
+
+def _consulting(policy: Policy) -> str:
+    names = [
+        "answer again without memory" if name == "none" else f"consult {name}" for name in policy.sources
+    ]
+    if len(names) == 1:
+        return names[0]
+    if policy.combine == "dual":
+        return f"{listed(tuple(names))}, and take the surest accepted answer"
+    return f"{', then '.join(names)}, until an answer is accepted"
+
+
+def _accepting(policy: Policy) -> str:
+    tests = []
+    if policy.guards:
+        tests.append(f"it passes the guard{'s' * (len(policy.guards) > 1)} {listed(policy.guards)}")
+    if policy.margins is not None:
+        tests.append(_surer({name: policy.margins[name] for name in policy.sources}))
+    if not tests:
+        return "Whatever comes back is taken."
+    return f"A second answer is taken if {listed(tuple(tests))}; otherwise the first stands."
+
+
+def _surer(margins: dict[str, float]) -> str:
+    if len(set(margins.values())) == 1:
+        return f"is {_by(next(iter(margins.values())))}"
+    limits = tuple(f"(from {name}) {_by(margin)}" for name, margin in margins.items())
+    return f"is {listed(limits)}"
+
+
+def _by(margin: float) -> str:
+    if margin == 0:
+        return "at least as sure as the first"
+    if margin > 0:
+        return f"surer than the first by at least {figure(margin)}"
+    return f"less sure than the first by at most {figure(-margin)}"
+
+
+def times(count: int) -> str:
+    return {0: "never", 1: "once"}.get(count, f"{count} times")
