@@ -12,6 +12,7 @@ from heedful import (
     RetrySource,
     ScriptedModel,
     Task,
+    UsageError,
     arms,
     new_entry,
 )
@@ -211,3 +212,10 @@ def test_the_outcome_tells_settings_enough_to_rebuild_the_second_pass():
     outcome = controller(arms.choose("rule", -0.5, 0.2), says(UNSURE)).answer_sync(TASK)
     assert outcome.sources["rule"]["placement"] == "auto"
     assert outcome.sources["rule"]["bank"] == "fixed"
+
+
+def test_a_pattern_that_is_no_regular_expression_is_refused_before_the_model_is_asked():
+    model = says(UNSURE)
+    with pytest.raises(UsageError, match="no regular expression"):
+        controller(arms.never(), model).answer_sync(Task(question="?", answer_pattern="("))
+    assert model.prompts == []

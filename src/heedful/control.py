@@ -12,7 +12,7 @@ from heedful.errors import PolicyError
 from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
 from heedful.stages.accept import judge, needs_confidence, settle
-from heedful.stages.answer import read_answer
+from heedful.stages.answer import read_answer, refuse_bad_pattern
 from heedful.stages.budget import after_step, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.compose import first_prompt
@@ -63,6 +63,7 @@ class Controller:
 
     async def answer(self, task: Task, *, spent: Spent = Spent()) -> Outcome:
         """The first pass's answer, or an accepted second pass's; a fault can never take it away."""
+        refuse_bad_pattern(task)
         run = Run(model=self.model)
         baseline = await self._first_pass(task, run)
         confidence = await self._confidence(task, baseline, None, run)

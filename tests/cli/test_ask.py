@@ -1,6 +1,10 @@
 """ask, why, probe and doctor with the embedded model, for real."""
 
+import os
+
 import pytest
+
+from heedful.models import weights
 
 NOTES = "The support desk of Brightwater opens at 7 am.\nBrightwater ships parcels by tram.\n"
 
@@ -16,6 +20,43 @@ def test_ask_without_an_endpoint_to_reach_fails_with_one_sentence(heedful):
     done = heedful("ask", "hello?", "--url", "http://127.0.0.1:9/v1")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("heedful: http://127.0.0.1:9/v1/chat/completions broke the connection")
+
+
+@pytest.mark.engine
+def test_ask_answers_without_memory_when_the_store_does_not_open(heedful, engine, tmp_path):
+    (tmp_path / "bad.db").write_text("nothing like a database " * 100)
+    done = heedful("ask", "What is the capital of France?", "--store", str(tmp_path / "bad.db"), "--json")
+    assert (done.code, done.json["verdict"]) == (0, "rollback")
+    assert "Paris" in done.json["answer"]
+    assert "answering without memory" in done.err
+
+
+@pytest.mark.engine
+def test_ask_answers_without_memory_when_recall_has_no_weights(heedful, engine, notes, tmp_path, monkeypatch):
+    heedful("bank", "import", notes)
+    smollm = weights.path("smollm2-135m")
+    monkeypatch.setenv("HEEDFUL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    store = str(tmp_path / "heedful" / "heedful.db")
+    gguf = str(next(smollm.glob("*.gguf")))
+    done = heedful(
+        "ask",
+        "What is the capital of France?",
+        "--store",
+        store,
+        "--weights",
+        gguf,
+        "--threshold",
+        "9",
+        "--json",
+    )
+    assert (done.code, done.json["reason"]) == (0, "fault")
+    assert "survived a fault in source:memory" in done.err
 
 
 @pytest.mark.engine

@@ -76,3 +76,9 @@ def test_line_separators_inside_json_strings_do_not_split_a_line(tmp_path):
     file = tmp_path / "bank.jsonl"
     file.write_text(json.dumps({"text": "a\u2028b\x85c"}, ensure_ascii=False))
     assert [e.text for e in read_entries(file)[0]] == ["a\u2028b\x85c"]
+
+
+def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path):
+    (tmp_path / "a.txt").write_text("- Sing.\n", encoding="utf-8-sig")
+    (tmp_path / "a.jsonl").write_text('{"text": "Sing."}\n', encoding="utf-8-sig")
+    assert [read_entries(tmp_path / name)[0][0].text for name in ("a.txt", "a.jsonl")] == ["Sing.", "Sing."]

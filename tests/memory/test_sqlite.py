@@ -1,4 +1,5 @@
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -80,3 +81,15 @@ def test_a_store_of_a_newer_heedful_is_left_alone(tmp_path):
     connection.close()
     with pytest.raises(StoreError, match="newer heedful"):
         Database(tmp_path / "s.db")
+
+
+def test_importing_again_leaves_states_as_they_are(store):
+    store.put("b", [RULE])
+    store.mark("b", "ship", "retired", "harm")
+    store.put("b", [RULE, new_entry("Sing.", kind="rule", id="sing")])
+    assert [e.state for e in store.entries("b")] == ["retired", "active"]
+
+
+def test_an_entry_that_comes_retired_from_a_backup_stays_retired(store):
+    store.put("b", [replace(RULE, state="retired", reason="harm")])
+    assert (store.entry("b", "ship").state, store.entry("b", "ship").reason) == ("retired", "harm")

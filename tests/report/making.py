@@ -13,13 +13,13 @@ from heedful.protocol.lock import PLANNED, log_event, passes_digest
 from heedful.protocol.steps import fitted_fields
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import read_table
-from heedful.protocol.workspace import Workspace, write_json
+from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.types import Side, digest_of
 
 KINDS = {"rule": "memory", "exemplar": "memory", "retry": "retry", "vote": "vote"}
 SAID = "the model said this about seventeen purple apples"
 """In every recorded text; it must not reach a report."""
-SETTINGS = FitSettings(signals=("mean", "median"), families=("gate", "choose", "cascade", "dual"))
+SETTINGS = FitSettings(signals=("mean",), calibrated=False, folds=3)
 STRENGTH = {"none": 0.0, "retry": 0.0, "rule": 0.35, "exemplar": 0.9, "vote": 0.15, "useless": -3.0}
 """How much likelier a source makes a right answer (on the logit scale)."""
 
@@ -48,14 +48,14 @@ def make_study(
     space.ledger.write_bytes(b"".join(written_row(row) for row in rows))
     write_lock(space, kinds, settings, n, seeds, notes)
     for opening in range(openings):
-        log_event(space.journal, "opened the test side", lock_of(space), f"2026-03-0{opening + 2}T10:00:00+00:00")
+        log_event(
+            space.journal, "opened the test side", lock_of(space), f"2026-03-0{opening + 2}T10:00:00+00:00"
+        )
     return space
 
 
 def lock_of(space: Workspace) -> str:
-    import json
-
-    return str(json.loads(space.lock.read_text())["lock"])
+    return str(read_json(space.lock, "")["lock"])
 
 
 def write_lock(

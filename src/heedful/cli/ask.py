@@ -35,20 +35,27 @@ def ask(
     """Answer a question; memory is consulted only when the model is unsure."""
     from heedful.cli.opening import open_bank, open_model, open_store, require_bank
     from heedful.control import Controller
+    from heedful.errors import StoreError
+    from heedful.memory import MemoryBank
     from heedful.memory.journal import SqliteJournal
     from heedful.sources import MemorySource
     from heedful.types import Task
 
     policy = policy_of(arm, "memory", signal, threshold, margin)
-    opened = open_store(store)
-    if bank != "default":
-        require_bank(opened, bank)
-    memory = open_bank(opened, bank, recall, similarity)
+    try:
+        opened = open_store(store)
+    except StoreError as error:  # memory can never take an answer away
+        say(f"heedful: answering without memory: {error}")
+        memory, journal = MemoryBank(bank, ()), None
+    else:
+        if bank != "default":
+            require_bank(opened, bank)
+        memory, journal = open_bank(opened, bank, recall, similarity), SqliteJournal(opened.database)
     controller = Controller(
         model=open_model(url, model, weights, threads),
         policy=policy,
         sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
-        journal=SqliteJournal(opened.database),
+        journal=journal,
     )
     task = Task(question=question, instructions=instructions, max_tokens=max_tokens)
     outcome = controller.answer_sync(task)

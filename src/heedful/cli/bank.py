@@ -70,10 +70,8 @@ def add(
     except ValueError as error:
         raise UsageError(f"the entry was not added: {error}") from error
     opened = open_store(store)
-    known = {e.id: e for e in opened.entries(bank)}.get(entry.id)
-    if known is not None:  # a new version keeps its entry's state
-        entry = _in_state(entry, known.state, known.reason)
     new = opened.put(bank, [entry])
+    entry = opened.entry(bank, entry.id)
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
@@ -223,12 +221,6 @@ def _draw(name: str, entries: list[Entry]) -> None:
 
 def _state(entry: Entry) -> str:
     return f"{entry.state}: {entry.reason}" if entry.reason else entry.state
-
-
-def _in_state(entry: Entry, state: State, reason: str) -> Entry:
-    from dataclasses import replace
-
-    return replace(entry, state=state, reason=reason)
 
 
 def _fields(entry: Entry) -> dict[str, Any]:

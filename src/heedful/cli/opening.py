@@ -49,13 +49,18 @@ def open_store(path: Path | None) -> SqliteStore:
 
 
 def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -> MemoryBank:
-    """A bank with its vectors kept in the store; MiniLM is pulled when recall needs it."""
+    """A bank with its vectors kept in the store; MiniLM is pulled when recall first needs it."""
+    from heedful.memory.embed import MiniLM
     from heedful.memory.vectors import VectorCache
 
-    entries = store.entries(name)
-    if entries and method != "bm25":
-        pull_weights("all-minilm-l6-v2")
-    return MemoryBank(name, entries, method=method, threshold=threshold, cache=VectorCache(store.database))
+    return MemoryBank(
+        name,
+        store.entries(name),
+        method=method,
+        threshold=threshold,
+        embedder=lambda: MiniLM(pull_weights("all-minilm-l6-v2")),
+        cache=VectorCache(store.database),
+    )
 
 
 def require_bank(store: SqliteStore, name: str) -> None:

@@ -28,8 +28,9 @@ _HOW_TO_PULL = "run: heedful weights pull all-minilm-l6-v2"
 class MiniLM:
     """Embeds texts as sentence-transformers does with all-MiniLM-L6-v2.
 
-    A short text is embedded in the calling thread; for longer ones and batches NumPy's BLAS takes as
-    many threads as OPENBLAS_NUM_THREADS said before NumPy was imported.
+    A text of up to 42 tokens is embedded in the calling thread alone. For longer ones and batches NumPy's
+    BLAS takes the threads that OPENBLAS_NUM_THREADS allowed when NumPy was imported; one is the best on a
+    busy machine, as waiting threads spin.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -174,7 +175,10 @@ def _tiled(states: Floats, weight: Floats) -> Floats:
     slices = states.reshape(rows, -1, 1, WIDTH).transpose(1, 2, 0, 3)
     parts = np.empty((len(tiles), rows, columns), np.float32)
     np.matmul(slices, tiles, out=parts.reshape(len(tiles), rows, -1, tile).swapaxes(1, 2))
-    return parts[0] if len(parts) == 1 else parts.sum(axis=0)
+    product: Floats = parts[0]
+    for part in parts[1:]:
+        product += part
+    return product
 
 
 def _normalise(states: Floats, affine: _Affine) -> None:

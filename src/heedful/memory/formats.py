@@ -106,7 +106,7 @@ def new_entry(
 
 def _lines(file: Path) -> Iterable[tuple[int, str]]:
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:

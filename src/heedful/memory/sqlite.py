@@ -25,7 +25,8 @@ class SqliteStore:
     database: Database
 
     def put(self, bank: str, entries: Sequence[Entry]) -> int:
-        """Add versions, all or none; an entry that is already there as it is adds nothing."""
+        """Add versions, all or none; an entry that is there already keeps its state, and its version
+        where the content is the same."""
         with self.database.writing() as connection:
             current = {entry.id: entry for entry in _read(connection, bank)}
             new = 0
@@ -34,7 +35,7 @@ class SqliteStore:
                 if known is None or known.digest != entry.digest:
                     _append(connection, bank, entry)
                     new += 1
-                if entry.state != ("active" if known is None else known.state):
+                if known is None and entry.state != "active":
                     _mark(connection, bank, entry.id, entry.state, entry.reason)
                 current[entry.id] = entry
         return new

@@ -112,7 +112,7 @@ def _against_controls(evaluation: Evaluation) -> str:
     return (
         f"The best control without memory, {found.arm.name}, was right on "
         f"{percent(found.arm.accuracy.value)} at {called(found.arm.calls)} "
-        f"({change(found.paired.delta)} points in favour of heedful)."
+        f"(heedful against it: {change(found.paired.delta)} points)."
     )
 
 

@@ -158,14 +158,14 @@ def certificate_words(certificate: HarmCertificate) -> str:
         f"Harm limit {percent(certificate.limit)} of answers at {certificate.confidence:.0%} confidence. "
         f"Policies and their order were fixed on {certificate.chosen_on} fit rows and tested on "
         f"{certificate.tested_on} others; {passed} of {len(certificate.path)} were certified. Certified: "
-        "were the policy to spoil more than the limit, so few spoiled answers would be seen with a chance of at "
-        f"most {1 - certificate.confidence:.0%}. The tests stop at the first failure, so this holds for all "
-        "certified policies together."
+        "were the policy to spoil more than the limit, so few spoiled answers would be seen with a chance of "
+        f"at most {1 - certificate.confidence:.0%}. The tests stop at the first failure, so this holds for "
+        "all certified policies together."
     )
 
 
 def _policies(evaluation: Evaluation) -> str:
-    """How many policies were scored; the lock of a study with a harm limit names those on its path only."""
+    """How many policies were scored; where the lock did not count, those on its path."""
     least = "" if evaluation.lock.fit.policies else "at least "
     return f"{least}{evaluation.cost.policies:,} policies"
 

@@ -3,9 +3,20 @@
 import re
 from dataclasses import replace
 
+from heedful.errors import UsageError
 from heedful.types import Decode, Task
 
 THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
+
+
+def refuse_bad_pattern(task: Task) -> None:
+    """Raise `UsageError` for a pattern that is no regular expression, before a model is asked."""
+    try:
+        re.compile(task.answer_pattern or "")
+    except re.error as error:
+        raise UsageError(
+            f"the answer pattern {task.answer_pattern!r} is no regular expression: {error}"
+        ) from error
 
 
 def read_answer(decode: Decode, task: Task) -> Decode:

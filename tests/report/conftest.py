@@ -1,0 +1,30 @@
+"""Studies that several tests look at, each built once."""
+
+import pytest
+
+from heedful.protocol.study import FitSettings
+from heedful.report.build import build_report
+from tests.report.making import make_study
+
+NOTES = "Tried out before on 120 rows of <the old> test half & kept."
+
+
+@pytest.fixture(scope="package")
+def study(tmp_path_factory):
+    """Two banks, a retry and a vote; the test side opened once."""
+    space = make_study(tmp_path_factory.mktemp("report") / "study", notes=NOTES)
+    return space, build_report(space)
+
+
+@pytest.fixture(scope="package")
+def one_bank(tmp_path_factory):
+    space = make_study(tmp_path_factory.mktemp("report") / "one", n=120, kinds={"rule": "memory"}, openings=2)
+    return space, build_report(space)
+
+
+@pytest.fixture(scope="package")
+def uncertified(tmp_path_factory):
+    """A harm limit that no policy can be certified to keep."""
+    settings = FitSettings(signals=("mean",), calibrated=False, folds=3, harm_limit=0.001)
+    space = make_study(tmp_path_factory.mktemp("report") / "uncertified", n=120, settings=settings)
+    return space, build_report(space)

@@ -1,0 +1,67 @@
+"""A policy row by row in plain Python, to hold the arrays against."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.workspace import Workspace
+from heedful.types import Policy, Side
+
+
+@dataclass(frozen=True)
+class Count:
+    n: int
+    right: int
+    helps: int
+    hurts: int
+    calls: int
+    tokens: int
+    seconds: float
+
+
+Rows = Sequence[Mapping[str, Pass]]
+
+
+def rows_of(space: Workspace, side: Side = "test") -> Rows:
+    """The passes of each row of a side, by source."""
+    rows: dict[tuple[int, str], dict[str, Pass]] = {}
+    for row in Ledger(space.ledger).passes.values():
+        if row.side == side:
+            rows.setdefault((row.seed, row.task), {})[row.source] = row
+    return list(rows.values())
+
+
+def recount(rows: Rows, policy: Policy) -> Count:
+    """What a policy does, decided one row at a time."""
+    done = [(passes["none"].right, *decide(policy, passes)) for passes in rows]
+    return Count(
+        n=len(done),
+        right=sum(final.right for _, final, _ in done),
+        helps=sum(final.right and not base for base, final, _ in done),
+        hurts=sum(base and not final.right for base, final, _ in done),
+        calls=sum(row.calls for *_, used in done for row in used),
+        tokens=sum(row.prompt_tokens + row.completion_tokens for *_, used in done for row in used),
+        seconds=sum(row.seconds for *_, used in done for row in used),
+    )
+
+
+def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]]:
+    """The pass that answers, and all that were decoded for it."""
+    first = passes[policy.first] if passes[policy.first].status == "decoded" else passes["none"]
+    used, accepted = [first], []
+    c = first.signals.get(policy.signal, -inf)
+    if not (policy.threshold == inf or c < policy.threshold):
+        return first, used
+    for source in policy.sources:
+        second = passes[source]
+        if second.status != "decoded":
+            continue
+        used.append(second)
+        c2 = second.signals.get(policy.signal, -inf)
+        refused = any(second.guards[guard] for guard in policy.guards)
+        if not refused and (policy.margins is None or c2 >= c + policy.margins[source]):
+            accepted.append((c2, second))
+            if policy.combine == "cascade":
+                break
+    return (max(accepted, key=lambda pair: pair[0])[1] if accepted else first), used
