@@ -11,10 +11,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from heedful.memory.embed import MiniLM
-
 from heedful import Controller, EmbeddedModel, MemoryBank, MemorySource, ScriptedModel, Task, arms, new_entry
 from heedful.memory.dense import DenseIndex
+from heedful.memory.embed import MiniLM
 from heedful.models import weights
 
 ROUNDS = 200

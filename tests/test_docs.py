@@ -139,6 +139,7 @@ class Reader:
         return self.engine.chat.key or ""
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", list(pages_that_run()))
 def test_the_examples_of_a_page_run_in_order(page, request, home, monkeypatch, capsys):
     blocks = list(blocks_of(words_of(page)))

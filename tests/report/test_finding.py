@@ -79,7 +79,7 @@ def test_policies_in_words():
     words = policy_words(cascade)
     assert "consult rule, then answer again without memory, until an answer is accepted" in words
     assert "(from rule) surer than the first by at least 0.25" in words
-    assert "(from none) less sure than the first by at most 0.5" in words
+    assert "(without memory) less sure than the first by at most 0.5" in words
     assert policy_brief(cascade) == "none → rule → none if mean < −0.5, margins 0.25, −0.5"
     assert "Whatever comes back is taken." in policy_words(replace(gate, guards=(), threshold=inf))
 

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import ask, bank, demo, doctor, probe, weights, why
+from heedful.cli import ask, bank, demo, doctor, probe, study, weights, why
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
 app.add_typer(bank.app, name="bank")
 app.add_typer(weights.app, name="weights")
+app.add_typer(study.app, name="study")
 
 
 def _version(wanted: bool) -> None:

@@ -1,6 +1,7 @@
 """Sentence embeddings by all-MiniLM-L6-v2, computed with NumPy alone (docs/design/003)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from math import pi, sqrt
@@ -18,25 +19,22 @@ from heedful.memory.ranking import Floats
 WIDTH, HEADS, LAYERS = 384, 12, 6
 MAX_TOKENS = 256
 BATCH_TOKENS = 512
-CACHED_ROWS = 32
-"""What `_gelu` takes at a time, so that its steps find their values in the cache."""
-FEW_ROWS = 42
-"""The most rows that stay below 2**19 multiplications with a tile of 384 by 32 weights."""
+SLAB, TILE = 40, 32
+"""OpenBLAS starts its threads, which spin, from 2**19 multiplications on; WIDTH · SLAB · TILE is below."""
 _HOW_TO_PULL = "run: heedful weights pull all-minilm-l6-v2"
 
 
 class MiniLM:
     """Embeds texts as sentence-transformers does with all-MiniLM-L6-v2.
 
-    A text of up to 42 tokens is embedded in the calling thread alone. For longer ones and batches NumPy's
-    BLAS takes the threads that OPENBLAS_NUM_THREADS allowed when NumPy was imported; one is the best on a
-    busy machine, as waiting threads spin.
+    One text is embedded in the calling thread alone; many are shared out to `threads` threads.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, threads: int = 1) -> None:
         for file in (folder / "model.safetensors", folder / "tokenizer.json"):
             if not file.is_file():
                 raise MissingError(f"{file} is not there: {_HOW_TO_PULL}")
+        self._threads = threads
         self._network = _read_network(folder / "model.safetensors")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         # The file itself says to pad every text to 128 tokens and to cut it there.
@@ -47,14 +45,23 @@ class MiniLM:
         """One row of unit length per text, in the order of the texts."""
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         vectors = np.empty((len(tokens), WIDTH), np.float32)
-        for rows in _batches([len(ids) for ids in tokens]):
+
+        def fill(rows: list[int]) -> None:
             vectors[rows] = _encode(self._network, np.array([tokens[row] for row in rows]))
+
+        batches = list(_batches([len(ids) for ids in tokens]))
+        if self._threads == 1 or len(batches) == 1:
+            for rows in batches:
+                fill(rows)
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(fill, batches))
         return vectors
 
 
 @dataclass(frozen=True, slots=True)
 class _Affine:
-    """A weight and a bias: of a product, or of a normalisation."""
+    """A weight and a bias: of a normalisation, or of a product with its weight in tiles."""
 
     weight: Floats
     bias: Floats
@@ -97,21 +104,26 @@ def _read_network(file: Path) -> _Network:
 def _layer(tensors: Mapping[str, Floats], name: str) -> _Layer:
     query, key, value = (_affine(tensors, f"{name}.attention.self.{x}") for x in ("query", "key", "value"))
     scale = np.float32(1 / sqrt(WIDTH // HEADS))
+    scaled = _Affine(query.weight * scale, query.bias * scale)
     return _Layer(
-        queries_keys_values=_Affine(
-            np.concatenate([query.weight * scale, key.weight, value.weight], axis=1),
-            np.concatenate([query.bias * scale, key.bias, value.bias]),
-        ),
-        attended=_affine(tensors, f"{name}.attention.output.dense"),
+        queries_keys_values=_tiled(scaled, key, value),
+        attended=_tiled(_affine(tensors, f"{name}.attention.output.dense")),
         attended_norm=_affine(tensors, f"{name}.attention.output.LayerNorm"),
-        widened=_affine(tensors, f"{name}.intermediate.dense"),
-        narrowed=_affine(tensors, f"{name}.output.dense"),
+        widened=_tiled(_affine(tensors, f"{name}.intermediate.dense")),
+        narrowed=_tiled(_affine(tensors, f"{name}.output.dense")),
         narrowed_norm=_affine(tensors, f"{name}.output.LayerNorm"),
     )
 
 
 def _affine(tensors: Mapping[str, Floats], name: str) -> _Affine:
-    return _Affine(np.ascontiguousarray(tensors[f"{name}.weight"].T), tensors[f"{name}.bias"])
+    return _Affine(tensors[f"{name}.weight"], tensors[f"{name}.bias"])
+
+
+def _tiled(*products: _Affine) -> _Affine:
+    """The products side by side, their weights (out × in) cut into tiles of WIDTH in × TILE out."""
+    weight = np.concatenate([product.weight for product in products])
+    tiles = weight.reshape(len(weight) // TILE, TILE, -1, WIDTH).transpose(2, 0, 3, 1)
+    return _Affine(np.ascontiguousarray(tiles), np.concatenate([product.bias for product in products]))
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -120,6 +132,10 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     for length, group in groupby(order, key=lengths.__getitem__):
         rows, step = list(group), max(1, BATCH_TOKENS // length)
         yield from (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def _slabs(rows: int) -> Iterator[slice]:
+    return (slice(start, start + SLAB) for start in range(0, rows, SLAB))
 
 
 def _encode(network: _Network, ids: NDArray[np.int64]) -> Floats:
@@ -133,8 +149,8 @@ def _encode(network: _Network, ids: NDArray[np.int64]) -> Floats:
         attended += states
         _normalise(attended, layer.attended_norm)
         widened = _apply(attended, layer.widened)
-        for start in range(0, len(widened), CACHED_ROWS):
-            _gelu(widened[start : start + CACHED_ROWS])
+        for slab in _slabs(len(widened)):
+            _gelu(widened[slab])
         states = _apply(widened, layer.narrowed)
         states += attended
         _normalise(states, layer.narrowed_norm)
@@ -147,37 +163,23 @@ def _attend(queries_keys_values: Floats, texts: int) -> Floats:
     """Softmax attention of every head; the queries come scaled."""
     parts = queries_keys_values.reshape(texts, -1, 3, HEADS, WIDTH // HEADS)
     queries, keys, values = parts.transpose(2, 0, 3, 1, 4)
-    scores = queries @ keys.swapaxes(-1, -2)
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
     mixed = np.empty((texts, parts.shape[1], HEADS, WIDTH // HEADS), np.float32)
-    np.matmul(scores, values, out=mixed.swapaxes(1, 2))
+    for slab in _slabs(parts.shape[1]):
+        scores = queries[:, :, slab] @ keys.swapaxes(-1, -2)
+        scores -= scores.max(axis=-1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=-1, keepdims=True)
+        np.matmul(scores, values, out=mixed[:, slab].swapaxes(1, 2))
     return mixed.reshape(-1, WIDTH)
 
 
 def _apply(states: Floats, affine: _Affine) -> Floats:
-    """`states` times the weight plus the bias."""
-    product = states @ affine.weight if len(states) > FEW_ROWS else _tiled(states, affine.weight)
-    product += affine.bias
-    return product
-
-
-def _tiled(states: Floats, weight: Floats) -> Floats:
-    """The product of few rows, tile by tile of the weight.
-
-    OpenBLAS takes a second thread, which spins, from 2**19 multiplications on, and repacks the whole
-    weight, which costs more than few rows' product; below it does neither (repacking: with AVX-512).
-    """
-    rows, columns = len(states), weight.shape[1]
-    tile = 64 if 2 * rows <= FEW_ROWS else 32
-    tiles = weight.reshape(-1, WIDTH, columns // tile, tile).swapaxes(1, 2)
-    slices = states.reshape(rows, -1, 1, WIDTH).transpose(1, 2, 0, 3)
-    parts = np.empty((len(tiles), rows, columns), np.float32)
-    np.matmul(slices, tiles, out=parts.reshape(len(tiles), rows, -1, tile).swapaxes(1, 2))
-    product: Floats = parts[0]
-    for part in parts[1:]:
-        product += part
+    """`states` times the weight plus the bias, in products that keep to the calling thread."""
+    product = np.broadcast_to(affine.bias, (len(states), len(affine.bias))).copy()
+    for slab in _slabs(len(states)):
+        columns = product[slab].reshape(-1, len(affine.bias) // TILE, TILE).swapaxes(0, 1)
+        for start, tiles in zip(range(0, states.shape[1], WIDTH), affine.weight, strict=True):
+            columns += states[slab, start : start + WIDTH] @ tiles
     return product
 
 

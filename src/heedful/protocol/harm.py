@@ -62,7 +62,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
     choosing, testing = halves(table, settings.seed)
     held = cross_validate(table.rows(choosing), banks, settings)
-    path = safest_first(table.rows(choosing), banks, settings, held)
+    path, policies = safest_first(table.rows(choosing), banks, settings, held)
     judge = Replayer(table.rows(testing))
     hurts = [hurts_of(judge, choice.policy) for choice, _ in path]
     passed = certify_in_order(hurts, len(testing), settings.harm_limit, settings.confidence)
@@ -84,7 +84,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         path=tested,
     )
     certified = [one.choice for one in tested if one.certified]
-    return _fitted(certified, held, table, settings), certificate
+    return replace(_fitted(certified, held, table, settings), policies=policies), certificate
 
 
 def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
@@ -102,15 +102,18 @@ def hurts_of(replayer: Replayer, policy: Policy) -> int:
 
 def safest_first(
     table: Table, banks: Sequence[str], settings: FitSettings, held: Sequence[Held]
-) -> list[tuple[Choice, int]]:
-    """For each number of hurts the best policy that did no more of them, where more harm buys more."""
+) -> tuple[list[tuple[Choice, int]], int]:
+    """For each number of hurts the best policy that did no more of them, where more harm buys more;
+    and how many policies there were."""
     kinds = {one.kind for one in held[:LEADING_KINDS]}
     best: dict[int, Choice] = {}
     replayer = Replayer(table)
+    policies = 0
     for recipe in recipes(replayer, banks, settings):
+        thresholds = thresholds_of(replayer, recipe.policy)
+        policies += len(thresholds)
         if recipe.kind not in kinds or not recipe.policy.sources:
             continue
-        thresholds = thresholds_of(replayer, recipe.policy)
         scores = replayer.sweep(recipe.policy, thresholds)
         objective, calls = objective_of(scores, len(table), settings.cost)
         for place, hurts in enumerate(scores.hurts.tolist()):
@@ -126,7 +129,7 @@ def safest_first(
     for hurts, choice in sorted(best.items()):
         if not path or choice.objective > path[-1][0].objective + 1e-9:
             path.append((choice, hurts))
-    return path[:LONGEST_PATH]
+    return path[:LONGEST_PATH], policies
 
 
 def _fitted(certified: Sequence[Choice], held: Sequence[Held], table: Table, settings: FitSettings) -> Fitted:

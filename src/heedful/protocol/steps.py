@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from heedful.decisions import policy_fields
@@ -98,9 +97,23 @@ async def open_test_side(
     lock = verify_lock(space, setting, model)
     if not setting.splits.test:
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
-    log_event(space.journal, "opened the test side", lock["lock"], now())
+    begun = any(row.side == "test" for row in Ledger(space.ledger).passes.values())
+    whole = begun and _is_whole(space, setting)
+    event = "went on recording the test side" if begun and not whole else "opened the test side"
+    log_event(space.journal, event, lock["lock"], now())
     await record(space, setting, model, "test", on_progress)
     return lock
+
+
+def _is_whole(space: Workspace, setting: Setting) -> bool:
+    """Whether every pass of the test side is recorded."""
+    held = Ledger(space.ledger).passes
+    return all(
+        ("test", seed, source, item.id) in held
+        for seed in setting.study.seeds
+        for source in setting.sources("test", seed)
+        for item in setting.splits.test
+    )
 
 
 def fitted_fields(fitted: Fitted, certificate: Certificate | None) -> dict[str, Any]:
@@ -150,9 +163,3 @@ def _certificate_fields(certificate: Certificate) -> Mapping[str, Any]:
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def study_paths(space: Workspace) -> list[Path]:
-    """The files of a study that exist, for `status`."""
-    files = (space.study, space.ledger, space.fit, space.lock, space.journal)
-    return [file for file in files if file.exists()]

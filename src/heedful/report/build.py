@@ -7,10 +7,11 @@ from typing import Any
 
 from heedful.errors import StoreError
 from heedful.protocol.workspace import Workspace, write_json
-from heedful.report import figures, protocol_tables, signal_tables, tables
+from heedful.report import figures, protocol_tables, row_tables, signal_tables, tables
 from heedful.report.evaluate import Evaluation, evaluate
 from heedful.report.finding import Finding, find
 from heedful.report.latex import latex_report
+from heedful.report.main_table import main_table
 from heedful.report.markdown import markdown_report
 from heedful.report.material import gather
 from heedful.report.page import Part, Section, page
@@ -64,7 +65,7 @@ def _paragraphs(evaluation: Evaluation, finding: Finding) -> list[str]:
 def _sheets(evaluation: Evaluation) -> list[Sheet]:
     """The tables of the Markdown and LaTeX reports."""
     made = (
-        tables.main_table,
+        main_table,
         tables.alternatives_table,
         tables.components_table,
         tables.stages_table,
@@ -86,9 +87,9 @@ def _sections(evaluation: Evaluation) -> list[Section]:
             "Where memory helps",
             (
                 figures.bins_figure(evaluation),
-                signal_tables.bins_table(evaluation),
+                row_tables.bins_table(evaluation),
                 signal_tables.separability_table(evaluation),
-                signal_tables.entries_table(evaluation),
+                row_tables.entries_table(evaluation),
             ),
         ),
         (
@@ -104,7 +105,7 @@ def _sections(evaluation: Evaluation) -> list[Section]:
             (
                 signal_tables.calibration_table(evaluation),
                 figures.coverage_figure(evaluation),
-                signal_tables.coverage_table(evaluation),
+                row_tables.coverage_table(evaluation),
             ),
         ),
         ("Significance ledger", (tables.significance_table(evaluation),)),

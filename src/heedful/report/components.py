@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.arms import gate
 from heedful.protocol.fit import Kind, recipes
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
@@ -93,13 +92,14 @@ def _tuned(material: Material, threshold: float) -> Mapping[Kind, Policy]:
 def _gated_retries(material: Material, threshold: float) -> list[Component]:
     """The same second passes without memory, where a retry was recorded."""
     retries = [name for name in material.controls if material.lock.kinds[name] == "retry"]
+    gates = {name: Policy(signal=SIGNAL, threshold=threshold, sources=(name,)) for name in retries}
     return [
         Component(
             family="control",
-            arm=measure(material, f"gate-{name}", gate(name, threshold)),
-            fit_accuracy=float(material.fit.replay(gate(name, threshold)).right.mean()),
+            arm=measure(material, f"gate-{name}", policy),
+            fit_accuracy=float(material.fit.replay(policy).right.mean()),
         )
-        for name in retries
+        for name, policy in gates.items()
         if name in material.fit.table.columns
     ]
 

@@ -6,7 +6,7 @@ from heedful.report.arms import BASELINE, HEEDFUL, Arm
 from heedful.report.components import SIGNAL
 from heedful.report.drawing import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Drawing, draw
 from heedful.report.evaluate import Evaluation
-from heedful.report.tables import rows_of
+from heedful.report.main_table import rows_of
 from heedful.report.wording import called, percent
 from heedful.stats.intervals import Interval
 
@@ -76,7 +76,7 @@ def bins_figure(evaluation: Evaluation) -> Drawing | None:
         size = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         axes.set_xlabel(f"bin of the first pass's confidence, 1 = least sure (n = {size} each)")
         axes.set_ylabel("right, %")
-        axes.set_title("Where memory helps")
+        axes.set_title("Accuracy by the first pass's confidence")
         axes.legend(loc="lower right")
 
     return draw(

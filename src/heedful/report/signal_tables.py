@@ -1,11 +1,11 @@
-"""The tables about confidence: signals, thresholds, calibration, separability, bins, coverage, entries."""
+"""The tables about confidence: signals, thresholds, calibration, separability."""
 
 from heedful.report.components import SIGNAL
 from heedful.report.diagnostics import Separability
 from heedful.report.evaluate import Evaluation
+from heedful.report.main_table import rows_of
 from heedful.report.sheet import Sheet
 from heedful.report.sweeps import ThresholdPoint
-from heedful.report.tables import rows_of
 from heedful.report.wording import change, figure, measured, p_value, percent, plain, share, signed
 from heedful.stats.intervals import Interval
 
@@ -124,69 +124,3 @@ def _separability(one: Separability) -> tuple[str, ...]:
 
     counts = (str(one.helps), str(one.hurts), signed(one.helps - one.hurts))
     return (one.bank, one.signal, one.scope, *counts, auc(one.second), auc(one.gain))
-
-
-def bins_table(evaluation: Evaluation) -> Sheet:
-    """Accuracy by confidence of the first pass."""
-    names = tuple(evaluation.bins[0].right) if evaluation.bins else ()
-    return Sheet(
-        name="bins",
-        folded=True,
-        title="Accuracy by confidence",
-        note=f"Ten bins of equal mass by the baseline's confidence ({SIGNAL}), least sure first.",
-        head=("Confidence", "n", *(f"{name} [95%]" for name in names)),
-        rows=tuple(
-            (
-                f"{plain(one.low, 3)} to {plain(one.high, 3)}",
-                str(one.right["baseline"].n),
-                *(share(one.right[name]) for name in names),
-            )
-            for one in evaluation.bins
-        ),
-        empty=f"not recorded: the signal {SIGNAL} was not measured",
-    )
-
-
-def coverage_table(evaluation: Evaluation) -> Sheet:
-    """Risk and coverage of the baseline."""
-    return Sheet(
-        name="coverage",
-        folded=True,
-        title="Risk and coverage",
-        note=f"The baseline on the rows it is surest of ({SIGNAL}).",
-        head=("Kept", "n", "Right [95%]"),
-        rows=tuple(
-            (f"{one.share}%", str(one.accuracy.n), share(one.accuracy)) for one in evaluation.coverage
-        ),
-        empty=f"not recorded: the signal {SIGNAL} was not measured",
-    )
-
-
-def entries_table(evaluation: Evaluation) -> Sheet:
-    """Entries that moved most answers to one side."""
-    recalled = ", ".join(f"{one.bank} {one.recalled}" for one in evaluation.entries)
-    return Sheet(
-        name="entries",
-        title="Helps and hurts by entry",
-        note=(
-            f"Test side, memory in every prompt; entries recalled at least once: {recalled or 'none'}. Those "
-            "with the largest |helps − hurts|, ten a bank. Entries recalled together share the outcome, and "
-            "p is not corrected for their number: a list to look into, not a verdict."
-        ),
-        head=("Entry", "Bank", "Rows", "Helps", "Hurts", "HH", "p"),
-        rows=tuple(
-            (
-                one.entry,
-                one.bank,
-                str(one.rows),
-                str(one.helps),
-                str(one.hurts),
-                signed(one.net),
-                p_value(one.p),
-            )
-            for effects in evaluation.entries
-            for one in effects.shown
-        ),
-        words=frozenset({1}),
-        empty="no entry helped more than it hurt, or the reverse",
-    )

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.arms import gate
 from heedful.protocol.fit import PERCENTILES, thresholds_of
 from heedful.report.arms import Arm, measure, share_of
 from heedful.report.material import Material
@@ -54,7 +53,7 @@ def _best_gate(material: Material, signal: str) -> SignalPoint | None:
     """The gate that is right most often on the fit side, then the one that consults least."""
     best: tuple[tuple[int, int], str, int, Policy] | None = None
     for bank in material.tuned_banks:
-        policy = gate(bank, 0.0, signal=signal)
+        policy = Policy(signal=signal, sources=(bank,))
         thresholds = thresholds_of(material.fit, policy)
         if len(thresholds) < len(PERCENTILES):
             continue

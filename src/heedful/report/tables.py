@@ -1,76 +1,12 @@
-"""The tables that compare arms: main, alternatives, components, significance."""
+"""The tables that compare arms: alternatives, components, significance."""
 
 from heedful.report.arms import HEEDFUL, Arm
 from heedful.report.components import PERCENTILE, SIGNAL
 from heedful.report.evaluate import Evaluation
+from heedful.report.main_table import rows_of
 from heedful.report.sheet import Sheet
 from heedful.report.wording import called, change, figure, p_value, percent, plain, share, signed
 from heedful.types import Policy
-
-MAIN_HEAD = (
-    "Arm",
-    "Right [95%]",
-    "Against baseline, points [95%]",
-    "p",
-    "Helps",
-    "Hurts",
-    "Calls",
-    "Tokens",
-    "Seconds",
-)
-
-
-def rows_of(evaluation: Evaluation) -> str:
-    """`300 questions`, or with seeds `900 rows (300 questions × 3 seeds)`."""
-    rows, tasks = evaluation.heedful.n, evaluation.tasks
-    return (
-        f"{tasks} questions" if rows == tasks else f"{rows} rows ({tasks} questions × {rows // tasks} seeds)"
-    )
-
-
-def main_table(evaluation: Evaluation) -> Sheet:
-    """Every main arm, then the oracles."""
-    oracle = evaluation.oracle
-    blank = ("",) * (len(MAIN_HEAD) - 2)
-    rows = [_arm_row(arm, arm.name == "baseline") for arm in evaluation.arms]
-    bounds = {"oracle of the policy": oracle.routed, "oracle of all banks": oracle.all_banks}
-    rows += [(name, share(bound), *blank) for name, bound in bounds.items()]
-    closed = (
-        ""
-        if oracle.gap_close is None
-        else f" heedful goes {percent(oracle.gap_close)} of the way from the baseline to its policy's oracle."
-    )
-    absent = f" Not recorded on the test side: {', '.join(evaluation.missing)}." if evaluation.missing else ""
-    seeds = (
-        " The rows of a question under several seeds are kept together in the intervals of differences; "
-        "p and the intervals of shares count rows."
-        if evaluation.tasks < evaluation.heedful.n
-        else ""
-    )
-    return Sheet(
-        name="main",
-        title="All arms on the test side",
-        note=(
-            f"n = {rows_of(evaluation)}, the same for every arm; calls, tokens and seconds are per question. "
-            "Helps: wrong without memory, right under the arm. Hurts: the reverse. p: exact McNemar test. "
-            "An oracle keeps the right answer wherever one was on offer; it is a bound, not a policy."
-            f"{closed}{absent}{seeds}"
-        ),
-        head=MAIN_HEAD,
-        rows=tuple(rows),
-        marked=frozenset(at for at, row in enumerate(rows) if row[0] == HEEDFUL),
-    )
-
-
-def _arm_row(arm: Arm, is_baseline: bool) -> tuple[str, ...]:
-    paired = arm.paired
-    against = (
-        ("", "", "", "")
-        if is_baseline
-        else (change(paired.delta), p_value(paired.p), str(paired.helps), str(paired.hurts))
-    )
-    spent = (plain(arm.calls), plain(arm.tokens, 0), plain(arm.seconds))
-    return (arm.name, share(arm.accuracy), *against, *spent)
 
 
 def alternatives_table(evaluation: Evaluation) -> Sheet:

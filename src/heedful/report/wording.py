@@ -122,7 +122,8 @@ def _accepting(policy: Policy) -> str:
 def _surer(margins: dict[str, float]) -> str:
     if len(set(margins.values())) == 1:
         return f"is {_by(next(iter(margins.values())))}"
-    limits = tuple(f"(from {name}) {_by(margin)}" for name, margin in margins.items())
+    whence = {name: "without memory" if name == "none" else f"from {name}" for name in margins}
+    limits = tuple(f"({whence[name]}) {_by(margin)}" for name, margin in margins.items())
     return f"is {listed(limits)}"
 
 

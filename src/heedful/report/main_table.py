@@ -1,0 +1,93 @@
+"""The main table: every main arm, then the oracles."""
+
+from heedful.report.arms import HEEDFUL, Arm
+from heedful.report.evaluate import Evaluation
+from heedful.report.sheet import Sheet
+from heedful.report.wording import change, listed, p_value, percent, plain, share
+
+MAIN_HEAD = (
+    "Arm",
+    "Right [95%]",
+    "Against baseline, points [95%]",
+    "p",
+    "Helps",
+    "Hurts",
+    "Calls",
+    "Tokens",
+    "Seconds",
+)
+
+
+def rows_of(evaluation: Evaluation) -> str:
+    """`300 questions`, or with seeds `900 rows (300 questions × 3 seeds)`."""
+    rows, tasks = evaluation.heedful.n, evaluation.tasks
+    return (
+        f"{tasks} questions" if rows == tasks else f"{rows} rows ({tasks} questions × {rows // tasks} seeds)"
+    )
+
+
+def main_table(evaluation: Evaluation) -> Sheet:
+    """Every main arm, then the oracles."""
+    oracle = evaluation.oracle
+    blank = ("",) * (len(MAIN_HEAD) - 2)
+    rows = [_arm_row(arm, arm.name == "baseline") for arm in evaluation.arms]
+    bounds = {"oracle of the policy": oracle.routed, "oracle of all banks": oracle.all_banks}
+    rows += [(name, share(bound), *blank) for name, bound in bounds.items()]
+    closed = (
+        ""
+        if oracle.gap_close is None
+        else f" heedful goes {percent(oracle.gap_close)} of the way from the baseline to its policy's oracle."
+    )
+    absent = f" Not recorded on the test side: {', '.join(evaluation.missing)}." if evaluation.missing else ""
+    seeds = (
+        " The rows of a question under several seeds are kept together in the intervals of differences; "
+        "p and the intervals of shares count rows."
+        if evaluation.tasks < evaluation.heedful.n
+        else ""
+    )
+    return Sheet(
+        name="main",
+        title="All arms on the test side",
+        note=(
+            f"n = {rows_of(evaluation)}, the same for every arm; calls, tokens and seconds are per question. "
+            f"{_legend(evaluation)} "
+            "Helps: wrong without memory, right under the arm. Hurts: the reverse. p: exact McNemar test. "
+            "An oracle keeps the right answer wherever one was on offer; it is a bound, not a policy."
+            f"{closed}{absent}{_uncounted(evaluation)}{seeds}"
+        ),
+        head=MAIN_HEAD,
+        rows=tuple(rows),
+        marked=frozenset(at for at, row in enumerate(rows) if row[0] == HEEDFUL),
+    )
+
+
+def _uncounted(evaluation: Evaluation) -> str:
+    """Of a pass with several calls the ledger holds one decode's tokens and seconds."""
+    kinds = evaluation.lock.kinds
+    several = {name for name, kind in kinds.items() if kind in ("vote", "verify", "reflect")}
+    named = sorted(several - set(evaluation.missing))
+    if not named:
+        return ""
+    return f" Tokens and seconds of {listed(tuple(named))} count the kept decode only, not every call."
+
+
+def _legend(evaluation: Evaluation) -> str:
+    """What the names of the arms mean."""
+    controls = tuple(one.arm.name for one in reversed(evaluation.alternatives) if not one.memory)
+    said = ["baseline: the model without memory"]
+    if controls:
+        said.append(f"{listed(controls)}: the first pass, then one more without memory, always taken")
+    if len(evaluation.alternatives) > len(controls):
+        said.append("always-…: that bank in every prompt, one pass")
+    return "; ".join([*said, "heedful: the locked policy."])
+
+
+def _arm_row(arm: Arm, is_baseline: bool) -> tuple[str, ...]:
+    paired = arm.paired
+    against = (
+        ("", "", "", "")
+        if is_baseline
+        else (change(paired.delta), p_value(paired.p), str(paired.helps), str(paired.hurts))
+    )
+    spent = (plain(arm.calls), plain(arm.tokens, 0), plain(arm.seconds))
+    return (arm.name, share(arm.accuracy), *against, *spent)
