@@ -1,6 +1,8 @@
 """MiniLM in NumPy gives the vectors that sentence-transformers gives."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,16 @@ from heedful.memory.embed import MAX_TOKENS, MiniLM
 
 REFERENCE = json.loads(Path(__file__).with_name("minilm_reference.json").read_text(encoding="utf-8"))
 TEXTS = REFERENCE["texts"]
+SHARE_OF_OTHER_THREADS = """
+import pathlib, sys, time
+from heedful.memory.embed import MiniLM
+model = MiniLM(pathlib.Path(sys.argv[1]))
+texts = ["a short one", "river " * 60, "river " * 256]
+process, thread = time.process_time(), time.thread_time()
+model.embed(texts)
+thread = time.thread_time() - thread
+print((time.process_time() - process) / thread - 1)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +42,19 @@ def test_a_batch_gives_what_each_text_gives_alone_in_the_order_of_the_texts(mode
     alone = np.concatenate([model.embed([text]) for text in texts])
     np.testing.assert_allclose(model.embed(texts), alone, rtol=0, atol=1e-6)
     np.testing.assert_allclose(model.embed(texts[::-1]), alone[::-1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.engine
+def test_several_threads_give_what_one_gives(model, minilm):
+    np.testing.assert_array_equal(MiniLM(minilm, threads=3).embed(TEXTS), model.embed(TEXTS))
+
+
+@pytest.mark.engine
+def test_embedding_starts_no_blas_threads(minilm):
+    done = subprocess.run(
+        [sys.executable, "-c", SHARE_OF_OTHER_THREADS, str(minilm)], capture_output=True, text=True
+    )
+    assert float(done.stdout) < 0.2, done.stderr
 
 
 @pytest.mark.engine

@@ -16,7 +16,10 @@ Split = Literal["show", "practice"]
 Needs = Literal["memory", "none", "trap"]
 
 SOURCE = "demo"
-INSTRUCTIONS = "Answer with one word or a short phrase."
+INSTRUCTIONS = (
+    "Answer in one short sentence that repeats the words of the question, "
+    "for example: The capital of Italy is Rome."
+)
 MAX_TOKENS = 20
 LIMIT = 3
 RECALL_THRESHOLD = 0.4

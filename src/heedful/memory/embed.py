@@ -175,11 +175,14 @@ def _attend(queries_keys_values: Floats, texts: int) -> Floats:
 
 def _apply(states: Floats, affine: _Affine) -> Floats:
     """`states` times the weight plus the bias, in products that keep to the calling thread."""
-    product = np.broadcast_to(affine.bias, (len(states), len(affine.bias))).copy()
+    product = np.empty((len(states), len(affine.bias)), np.float32)
+    first, *further = affine.weight
     for slab in _slabs(len(states)):
-        columns = product[slab].reshape(-1, len(affine.bias) // TILE, TILE).swapaxes(0, 1)
-        for start, tiles in zip(range(0, states.shape[1], WIDTH), affine.weight, strict=True):
-            columns += states[slab, start : start + WIDTH] @ tiles
+        columns = product[slab].reshape(-1, len(first), TILE).swapaxes(0, 1)
+        np.matmul(states[slab, :WIDTH], first, out=columns)
+        for number, tiles in enumerate(further, start=1):
+            columns += states[slab, number * WIDTH : (number + 1) * WIDTH] @ tiles
+    product += affine.bias
     return product
 
 

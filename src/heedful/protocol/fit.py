@@ -104,7 +104,7 @@ def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> Fitted:
 def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) -> list[Held]:
     """Every kind of policy, tuned on all folds but one and judged on that one; best first."""
     totals: dict[Kind, list[tuple[int, int, int]]] = {}
-    for rest, fold in _folds(table, settings):
+    for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
         for kind, choice in tune(table.rows(rest), banks, settings).best.items():
             done = judge.replay(choice.policy)
@@ -218,7 +218,7 @@ def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
     return np.asarray(scores.right / n - cost * calls), np.asarray(calls)
 
 
-def _folds(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
+def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
     """Rows of all folds but one, and of that one; the seeds of a task stay together."""
     tasks = sorted(set(table.tasks))
     order = np.random.default_rng(settings.seed).permutation(len(tasks))

@@ -18,7 +18,6 @@ from heedful.protocol.fit import (
     Choice,
     Fitted,
     Held,
-    Kind,
     cross_validate,
     objective_of,
     recipes,
@@ -33,6 +32,7 @@ from heedful.types import Policy
 LEADING_KINDS = 8
 """Only the best kinds of policy by cross-validation are put to the test."""
 LONGEST_PATH = 20
+NOTHING_CERTIFIED = "no policy was certified to keep the harm limit, so the baseline was chosen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,23 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         path=tested,
     )
     certified = [one.choice for one in tested if one.certified]
-    return replace(_fitted(certified, held, table, settings), policies=policies), certificate
+    best = min((*certified, _baseline(table.rows(choosing), settings)), key=lambda one: one.rank)
+    by_kind = {one.kind: one for one in held}
+    fitted = Fitted(
+        choice=best,
+        held=by_kind[best.kind],
+        leaders=held[:12],
+        policies=policies,
+        rows=len(table),
+        notes=() if certified else (NOTHING_CERTIFIED,),
+    )
+    return fitted, certificate
+
+
+def _baseline(table: Table, settings: FitSettings) -> Choice:
+    """The memory-free policy, which cannot do harm."""
+    accuracy = float(table.column("none").right.mean())
+    return Choice(policy=Policy(), kind=BASELINE, objective=accuracy - settings.cost, calls=1.0)
 
 
 def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
@@ -130,23 +146,3 @@ def safest_first(
         if not path or choice.objective > path[-1][0].objective + 1e-9:
             path.append((choice, hurts))
     return path[:LONGEST_PATH], policies
-
-
-def _fitted(certified: Sequence[Choice], held: Sequence[Held], table: Table, settings: FitSettings) -> Fitted:
-    kinds: dict[Kind, Held] = {one.kind: one for one in held}
-    notes: tuple[str, ...] = ()
-    if certified:
-        choice = min(certified, key=lambda one: one.rank)
-    else:
-        replayed = Replayer(table).replay(Policy())
-        accuracy = float(replayed.right.mean())
-        choice = Choice(policy=Policy(), kind=BASELINE, objective=accuracy - settings.cost, calls=1.0)
-        notes = ("no policy was certified to keep the harm limit, so the baseline was chosen",)
-    return Fitted(
-        choice=choice,
-        held=kinds.get(choice.kind, kinds[BASELINE]),
-        leaders=held[:12],
-        policies=0,
-        rows=len(table),
-        notes=notes,
-    )
