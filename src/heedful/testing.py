@@ -117,7 +117,7 @@ def check_store(store: Store) -> None:
     require(store.mark(bank, "dozen", "retired", "test").state == "retired", "mark returns the new state")
     states = {entry.id: entry.state for entry in store.entries(bank)}
     require(states["dozen"] == "retired", "a mark is kept")
-    require(store.entries("another bank") == [], "banks are kept apart")
+    require(list(store.entries("another bank")) == [], "banks are kept apart")
     seen = Evidence(entry="dozen", version=ENTRIES[3].digest, task="t1", utility=-1.0, decision="d1")
     store.observe(bank, [seen])
     require(list(store.evidence(bank)) == [seen], "evidence comes back as it was")

@@ -70,7 +70,7 @@ def test_ask_prints_its_stable_fields_and_why_explains_them(heedful, notes):
     assert "7" in asked.json["answer"]
 
     told = heedful("why", asked.json["decision"])
-    for part in ("1 answer", "2 sure?", "3 memory", "4 verdict", "opens at 7 am", asked.json["answer"]):
+    for part in ("1 answer", "2 sure?", "3 again", "4 verdict", "opens at 7 am", asked.json["answer"]):
         assert part in told.out
     record = heedful("why", "last", "--json").json
     assert record["decision"] == asked.json["decision"]

@@ -25,6 +25,9 @@ def ask(
     limit: Annotated[int, typer.Option(min=1, help="Most entries in a prompt.")] = 3,
     instructions: Annotated[str, typer.Option(help="The system message.")] = "Answer in a few words.",
     max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
+    logprobs: Annotated[
+        bool, typer.Option(help="Ask the endpoint for log-probs; agreement and ptrue need none.")
+    ] = True,
     url: Url = None,
     model: ModelName = None,
     weights: Weights = "smollm2-135m",
@@ -52,7 +55,7 @@ def ask(
             require_bank(opened, bank)
         memory, journal = open_bank(opened, bank, recall, similarity), SqliteJournal(opened.database)
     controller = Controller(
-        model=open_model(url, model, weights, threads),
+        model=open_model(url, model, weights, threads, logprobs=logprobs),
         policy=policy,
         sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
         journal=journal,
@@ -66,7 +69,8 @@ def ask(
         return
     console = result()
     console.print(outcome.answer, markup=False)
-    console.print(_story(outcome), style="dim", markup=False)
+    recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
+    console.print(_story(outcome, recorded), style="dim", markup=False)
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:
@@ -83,10 +87,11 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _story(outcome: Outcome) -> str:
+def _story(outcome: Outcome, recorded: bool) -> str:
     confidence = "unknown" if outcome.confidence is None else f"{outcome.confidence:.2f}"
     said = f"{outcome.route.choice} ({outcome.route.reason}, confidence {confidence})"
     if outcome.verdict is not None:
         said += f" → {outcome.verdict.choice} ({outcome.verdict.reason})"
     calls = "1 call" if outcome.calls == 1 else f"{outcome.calls} calls"
-    return f"{said}, {calls}; heedful why {outcome.decision}"
+    record = f"heedful why {outcome.decision}" if recorded else "not recorded"
+    return f"{said}, {calls}; {record}"

@@ -10,7 +10,9 @@ from heedful.cli.options import BankName, Json, Store
 from heedful.cli.output import print_json, result, say
 from heedful.types import Entry, Kind, State
 
-app = typer.Typer(help="Import, look at, retire and export memory entries.", no_args_is_help=True)
+app = typer.Typer(
+    help="Import, look at, retire and export memory entries.", no_args_is_help=True, rich_markup_mode=None
+)
 
 EntryId = Annotated[str, typer.Argument(help="The entry's id, or a beginning of it.", metavar="ENTRY")]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the entry.")]
@@ -45,7 +47,7 @@ def import_(
         print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
         return
     known = f", {len(entries) - new} were there already" if new < len(entries) else ""
-    result().print(f"{new} entries added to bank {bank}{known}")
+    result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
 
 
 @app.command()
@@ -209,7 +211,8 @@ def _draw(name: str, entries: list[Entry]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=f"{name}: {len(entries)} entries", title_justify="left", box=None, pad_edge=False)
+    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    table = Table(title=f"{name}: {count}", title_justify="left", box=None, pad_edge=False)
     table.add_column("id", no_wrap=True)
     table.add_column("kind")
     table.add_column("state")

@@ -102,7 +102,7 @@ def _draw(compared: "Comparison", store: "SqliteStore", seconds: float) -> None:
     _draw_harm(compared, store)
     console.print(f"\n{seconds:.0f} s. Try next:", style="bold")
     for command in (
-        f"heedful why {outcome.decision} --leave-one-out",
+        f"heedful why {outcome.decision}{' --leave-one-out' if outcome.candidates else ''}",
         f'heedful ask "{compared.questions[0].question}" --bank demo',
         "heedful bank import my-notes.txt --bank mine",
     ):

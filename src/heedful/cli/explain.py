@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from heedful.errors import HeedfulError
+from heedful.stages.confidence import SIGNALS
 from heedful.types import Entry
 
 FindEntry = Callable[[str, str, str], Entry]
@@ -23,7 +24,7 @@ def explain(record: dict[str, Any], find: FindEntry) -> list[str]:
         lines += _recalls(record, record["baseline"], find)
     lines.append(f"2 sure?    {_routed(record)}")
     for candidate in record["candidates"]:
-        lines.append(f"3 memory   {candidate['source']}: {_quoted(candidate)}")
+        lines.append(f"3 again    {candidate['source']}: {_quoted(candidate)}")
         lines += _recalls(record, candidate, find)
         lines.append(f"4 verdict  {_judged(record, candidate, policy)}")
     if record["verdict"] is not None and not record["candidates"]:
@@ -32,9 +33,10 @@ def explain(record: dict[str, Any], find: FindEntry) -> list[str]:
         lines.append(f"  survived {fault['stage']}: {fault['error']}")
     tokens = sum(p["tokens"]["prompt"] + p["tokens"]["completion"] for p in _passes(record))
     cached = sum(p["tokens"]["cached"] for p in _passes(record))
+    calls = "1 call" if record["calls"] == 1 else f"{record['calls']} calls"
     lines.append(f"→ answer   {record['answer']}")
     lines.append(
-        f"  cost     {record['calls']} calls, {tokens} tokens ({cached} cached), {record['seconds']:.2f} s, "
+        f"  cost     {calls}, {tokens} tokens ({cached} cached), {record['seconds']:.2f} s, "
         f"of which heedful's own {record['overhead_seconds'] * 1000:.1f} ms"
     )
     return lines
@@ -68,8 +70,9 @@ def _number(value: float | None) -> str:
 def _routed(record: dict[str, Any]) -> str:
     policy, route = record["policy"], record["route"]
     threshold = policy["threshold"]
-    bar = f"threshold {threshold:.3f}" if isinstance(threshold, float) else f"the policy says {threshold}"
-    confidence = f"{policy['signal']} log-prob" if "agree" not in policy["signal"] else policy["signal"]
+    bar = f"the policy says {threshold}" if isinstance(threshold, str) else f"threshold {threshold:.3f}"
+    measured = policy["signal"] in SIGNALS and SIGNALS[policy["signal"]].needs == "logprobs"
+    confidence = f"{policy['signal']} log-prob" if measured else policy["signal"]
     return f"{confidence} {_number(record['confidence'])}, {bar}: {route['choice']} ({route['reason']})"
 
 

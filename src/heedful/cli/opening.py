@@ -1,6 +1,7 @@
 """Open what a command works with: the model, the store, a bank."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
 from heedful.errors import UsageError
@@ -10,19 +11,28 @@ from heedful.memory.database import Database
 from heedful.models.catalogue import CATALOGUE
 from heedful.ports import Model
 
+if TYPE_CHECKING:
+    from heedful.models.embedded import EmbeddedModel
 
-def open_model(url: str | None, model: str | None, weights: str, threads: int | None) -> Model:
+
+def open_model(
+    url: str | None, model: str | None, weights: str, threads: int | None, *, logprobs: bool = True
+) -> Model:
     """The endpoint at `url`, or the embedded model, whose weights are pulled when they are not here."""
-    if url is not None:
-        from heedful.models.chat import ChatModel
+    if url is None:
+        return open_embedded(weights, threads)
+    from heedful.models.chat import ChatModel
 
-        return ChatModel(base_url=url, model=model or "")
+    return ChatModel(base_url=url, model=model or "", logprobs=logprobs)
+
+
+def open_embedded(weights: str, threads: int | None) -> "EmbeddedModel":
+    """The embedded model by a name of the catalogue or by a file."""
     from heedful.models.embedded import EmbeddedModel
 
     if weights in CATALOGUE:
         pull_weights(weights)
-    chosen = weights if weights in CATALOGUE else Path(weights)
-    return EmbeddedModel(weights=chosen, threads=threads)
+    return EmbeddedModel(weights=weights if weights in CATALOGUE else Path(weights), threads=threads)
 
 
 def pull_weights(name: str) -> Path:

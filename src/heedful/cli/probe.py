@@ -1,42 +1,49 @@
 """`heedful probe`: what an endpoint can give."""
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Json, ModelName
+from heedful.cli.options import Json, ModelName, Weights
 from heedful.cli.output import print_json, result, say
 
 if TYPE_CHECKING:
+    from heedful.models.chat import ChatModel
     from heedful.models.probe import Probe
 
 
 def probe(
     url: Annotated[str, typer.Argument(help="Base URL, such as http://127.0.0.1:8000/v1, or `embedded`.")],
     model: ModelName = None,
+    weights: Weights = "smollm2-135m",
     json: Json = False,
 ) -> None:
     """Ask an endpoint a few questions and report which confidence signals it allows."""
-    from heedful.models.chat import ChatModel
     from heedful.models.probe import probe as ask
 
-    if url == "embedded":
-        from heedful.cli.opening import open_model
-        from heedful.models.embedded import DEFAULT_WEIGHTS, EmbeddedModel
-
-        embedded = open_model(None, None, model or DEFAULT_WEIGHTS, None)
-        assert isinstance(embedded, EmbeddedModel)
-        chat = embedded.chat
-    else:
-        chat = ChatModel(base_url=url, model=model or "", timeout=60.0)
+    chat = _embedded(weights) if url == "embedded" else _endpoint(url, model)
     say("asking about ten short questions …")
     found = asyncio.run(ask(chat))
+    if url == "embedded":
+        found = replace(found, endpoint="embedded", model=weights)
     if json:
         print_json(asdict(found))
         return
-    result().print(_told(found), markup=False)
+    result().print(_told(found), markup=False, soft_wrap=True)
+
+
+def _endpoint(url: str, model: str | None) -> "ChatModel":
+    from heedful.models.chat import ChatModel
+
+    return ChatModel(base_url=url, model=model or "", timeout=60.0)
+
+
+def _embedded(weights: str) -> "ChatModel":
+    from heedful.cli.opening import open_embedded
+
+    return open_embedded(weights, None).chat
 
 
 def _told(found: "Probe") -> str:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from heedful.protocol.setting import Setting
     from heedful.protocol.workspace import Workspace
 
-app = typer.Typer(help="Prove on locked data whether memory helps.", no_args_is_help=True)
+app = typer.Typer(
+    help="Prove on locked data whether memory helps.", no_args_is_help=True, rich_markup_mode=None
+)
 
 Place = Annotated[Path, typer.Argument(help="The study file, or the folder of a study.", metavar="STUDY")]
 Data = Annotated[Path | None, typer.Option(envvar="HEEDFUL_DATA", help="Folder of the benchmark data.")]

@@ -7,7 +7,11 @@ import typer
 from heedful.cli.options import Json
 from heedful.cli.output import print_json, result
 
-app = typer.Typer(help="Model weights: what there is, download, where it lies.", no_args_is_help=True)
+app = typer.Typer(
+    help="Model weights: what there is, download, where it lies.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 Name = Annotated[str, typer.Argument(help="A name from `heedful weights list`.")]
 

@@ -44,8 +44,10 @@ def why(
 def _model_of(record: dict[str, Any], threads: int | None) -> Any:
     """The model that made the decision."""
     from heedful.cli.opening import open_model
+    from heedful.models.chat import UNNAMED
 
     model = record["model"]
     if model["endpoint"] == "embedded":
         return open_model(None, None, model["name"], threads)
-    return open_model(model["endpoint"], model["name"], "", threads)
+    name = None if model["name"] == UNNAMED else model["name"]
+    return open_model(model["endpoint"], name, "", threads)

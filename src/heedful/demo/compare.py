@@ -12,6 +12,8 @@ from heedful.models.recorded import RecordedModel
 from heedful.ports import Journal, Model, Source
 from heedful.types import Outcome, Policy
 
+AT_ONCE = 4
+"""Questions under way together: as many as the model has slots, so that none waits inside its timing."""
 ARMS: Mapping[str, Policy] = {"heedful": POLICY, "never": arms.never(), "always": arms.always(SOURCE)}
 """heedful goes first, so that the time it records is the time it takes."""
 
@@ -93,6 +95,7 @@ async def compare(
 ) -> Comparison:
     """Answer every question under every arm; heedful's decisions go to the journal."""
     recorded = RecordedModel(model)
+    slots = asyncio.Semaphore(AT_ONCE)
     outcomes = {}
     for arm, policy in ARMS.items():
         controller = Controller(model=recorded, policy=policy, sources={SOURCE: source})
@@ -100,7 +103,8 @@ async def compare(
             controller = replace(controller, journal=journal)
 
         async def answer(question: Question, controller: Controller = controller, arm: str = arm) -> Outcome:
-            outcome = await controller.answer(question.task)
+            async with slots:
+                outcome = await controller.answer(question.task)
             on_answer(arm)
             return outcome
 

@@ -38,7 +38,7 @@ CREATE TABLE vectors (
 def default_path() -> Path:
     """Where the store lives: under HEEDFUL_HOME, or in the platform's data folder."""
     if home := os.environ.get("HEEDFUL_HOME"):
-        return Path(home) / "heedful.db"
+        return Path(home).expanduser() / "heedful.db"
     from platformdirs import user_data_path
 
     return user_data_path("heedful", appauthor=False) / "heedful.db"

@@ -92,10 +92,11 @@ class SqliteStore:
         with self.database.writing() as connection:
             known = self.entry(bank, entry)
             if state == "retired" and known.state == "protected":
-                raise UsageError(f"entry {known.id!r} is protected; heedful bank restore it first")
-            if state != known.state:
-                _mark(connection, bank, known.id, state, reason)
-            return replace(known, state=state, reason=reason) if state != known.state else known
+                raise UsageError(f"entry {known.id!r} is protected; heedful bank restore {known.id} first")
+            if state == known.state and reason in ("", known.reason):
+                return known
+            _mark(connection, bank, known.id, state, reason)
+            return replace(known, state=state, reason=reason)
 
     def observe(self, bank: str, evidence: Sequence[Evidence]) -> None:
         """Keep evidence; it is on disk when this returns."""

@@ -20,6 +20,8 @@ from heedful.types import Decode, Prompt, Token, Traits, Usage, digest_of
 if TYPE_CHECKING:
     import aiohttp
 
+UNNAMED = "default"
+"""The name in traits and records of whatever model an endpoint serves when none was named."""
 LONGEST_WAIT = 60.0
 """A Retry-After beyond this many seconds is not waited for."""
 
@@ -53,7 +55,7 @@ class ChatModel:
     @property
     def traits(self) -> Traits:
         return Traits(
-            name=self.model or "default",
+            name=self.model or UNNAMED,
             endpoint=self.base_url,
             logprobs=self.logprobs,
             top_logprobs=self.top_logprobs if self.logprobs else 0,

@@ -54,7 +54,7 @@ class EmbeddedModel:
             timeout=600.0,
         )
         traits = Traits(
-            name=str(self.weights) if isinstance(self.weights, str) else file.stem,
+            name=str(self.weights),
             endpoint="embedded",
             top_logprobs=self.top_logprobs,
             fingerprint=digest_of([sha256, self.slots, self.context, self.flash_attention]),

@@ -1,6 +1,7 @@
 """Find out what an endpoint can give."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -38,7 +39,10 @@ class Probe:
 
 async def probe(model: ChatModel) -> Probe:
     """Ask a few questions and report; a first question that fails is the caller's error."""
-    model = await _widest(model)
+    # all kept until the event loop ends, which closes their sessions
+    models = [replace(model, logprobs=True, top_logprobs=top) for top in TOP_LIMITS]
+    models.append(replace(model, logprobs=False))
+    model = await _widest(models)
     first = await model.decode(_ask(QUESTION))
     again = await model.decode(_ask(QUESTION))
     kind, problem = await _kind(model, first)
@@ -65,16 +69,15 @@ def _ask(question: str, temperature: float = 0.0) -> Prompt:
     )
 
 
-async def _widest(model: ChatModel) -> ChatModel:
-    """The model with the most top_logprobs that it accepts, or without log-probs if it accepts none."""
-    for top in TOP_LIMITS:
-        wider = replace(model, logprobs=True, top_logprobs=top)
+async def _widest(models: Sequence[ChatModel]) -> ChatModel:
+    """The first whose top_logprobs the endpoint accepts; the last asks for no log-probs at all."""
+    for model in models[:-1]:
         try:
-            await wider.decode(_ask(QUESTION))
+            await model.decode(_ask(QUESTION))
         except ModelError:
             continue
-        return wider
-    return replace(model, logprobs=False)
+        return model
+    return models[-1]
 
 
 async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
