@@ -172,7 +172,7 @@ def help_of(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def options_in(help_text: str) -> set[str]:
     """The options of a help page: what its option rows begin with."""
-    rows = re.findall(r"^│ [* ]*(--[a-z-]+)(?: +(-[a-z])\b)?", help_text, re.MULTILINE)
+    rows = re.findall(r"^  (?:(-[a-z]), )?(--[a-z-]+)(?: / (--[a-z-]+))?", help_text, re.MULTILINE)
     return {option for row in rows for option in row if option}
 
 
@@ -203,8 +203,10 @@ def test_a_page_has_the_options_that_help_has_and_no_other(words, section, monke
 
 def test_the_index_of_commands_has_a_page_for_each_and_every_group_is_complete(monkeypatch, capsys):
     documented = {" ".join(param.values[0]) for param in documented_commands()}
-    for group in ("bank", "weights"):
-        listed = re.findall(r"^│ (\w+)  ", help_of([group], monkeypatch, capsys), re.MULTILINE)
+    for group in ("bank", "weights", "study"):
+        commands = help_of([group], monkeypatch, capsys).partition("Commands:\n")[2]
+        listed = re.findall(r"^  (\w+)  ", commands, re.MULTILINE)
+        assert listed
         assert {f"{group} {name}" for name in listed} <= documented
     index = words_of(COMMANDS / "README.md")
     assert [name for name in documented if f"({name.split()[0]}.md)" not in index] == []

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from heedful.types import Entry, Recall, Spec, digest_of
@@ -40,7 +41,7 @@ class MemoryBank:
         self._index: Index | None = None
         self._building = threading.Lock()
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest_of(sorted([entry.id, entry.digest, entry.state] for entry in self._entries))
 

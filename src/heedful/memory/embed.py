@@ -19,8 +19,8 @@ from heedful.memory.ranking import Floats
 WIDTH, HEADS, LAYERS = 384, 12, 6
 MAX_TOKENS = 256
 BATCH_TOKENS = 512
-SLAB, TILE = 40, 32
-"""OpenBLAS starts its threads, which spin, from 2**19 multiplications on; WIDTH · SLAB · TILE is below."""
+SLAB, DEPTH, TILE = 32, 128, 64
+"""Rows, inputs and outputs of one product: above 2**18 multiplications OpenBLAS wakes threads that spin."""
 _HOW_TO_PULL = "run: heedful weights pull all-minilm-l6-v2"
 
 
@@ -120,9 +120,9 @@ def _affine(tensors: Mapping[str, Floats], name: str) -> _Affine:
 
 
 def _tiled(*products: _Affine) -> _Affine:
-    """The products side by side, their weights (out × in) cut into tiles of WIDTH in × TILE out."""
+    """The products side by side, their weights (out × in) cut into tiles of DEPTH in × TILE out."""
     weight = np.concatenate([product.weight for product in products])
-    tiles = weight.reshape(len(weight) // TILE, TILE, -1, WIDTH).transpose(2, 0, 3, 1)
+    tiles = weight.reshape(len(weight) // TILE, TILE, -1, DEPTH).transpose(2, 0, 3, 1)
     return _Affine(np.ascontiguousarray(tiles), np.concatenate([product.bias for product in products]))
 
 
@@ -176,12 +176,10 @@ def _attend(queries_keys_values: Floats, texts: int) -> Floats:
 def _apply(states: Floats, affine: _Affine) -> Floats:
     """`states` times the weight plus the bias, in products that keep to the calling thread."""
     product = np.empty((len(states), len(affine.bias)), np.float32)
-    first, *further = affine.weight
     for slab in _slabs(len(states)):
-        columns = product[slab].reshape(-1, len(first), TILE).swapaxes(0, 1)
-        np.matmul(states[slab, :WIDTH], first, out=columns)
-        for number, tiles in enumerate(further, start=1):
-            columns += states[slab, number * WIDTH : (number + 1) * WIDTH] @ tiles
+        slices = states[slab].reshape(-1, len(affine.weight), 1, DEPTH).transpose(1, 2, 0, 3)
+        columns = product[slab].reshape(-1, len(affine.bias) // TILE, TILE).swapaxes(0, 1)
+        np.sum(slices @ affine.weight, axis=0, out=columns)
     product += affine.bias
     return product
 
