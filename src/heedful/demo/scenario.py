@@ -16,19 +16,16 @@ Split = Literal["show", "practice"]
 Needs = Literal["memory", "none", "trap"]
 
 SOURCE = "demo"
-INSTRUCTIONS = (
-    "Answer in one short sentence that repeats the words of the question, "
-    "for example: The capital of Italy is Rome."
-)
+INSTRUCTIONS = "Answer the question in one short, complete sentence."
 MAX_TOKENS = 20
 LIMIT = 3
-RECALL_THRESHOLD = 0.4
+RECALL_THRESHOLD = 0.3
 
-# Chosen on the 30 practice questions only: of all thresholds and margins by the signal mean, those with
-# most right answers, then fewest hurts, have a margin between 0.18 and 0.19 and any threshold from -0.46
-# up; -0.4 leaves the answers alone that are surest. Instructions, placement, limit and recall threshold
-# were compared on the practice questions too.
-POLICY = arms.choose(SOURCE, threshold=-0.4, margin=0.18, signal="mean")
+# Chosen on the 30 practice questions only and frozen before the 60 show questions were asked. The rule
+# was set beforehand: the paper's signal unless another gets two more right; among thresholds from -1 to
+# -0.2 and margins from 0 to 0.3 most right, then fewest hurts, then the smallest margin, then the middle
+# of the thresholds left (-0.4 to -0.2). Margin 0: a second answer must be at least as sure as the first.
+POLICY = arms.choose(SOURCE, threshold=-0.3, margin=0.0, signal="mean")
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

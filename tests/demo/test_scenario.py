@@ -1,0 +1,103 @@
+"""The demo's data are sane, and its grader says what a person would say of the model's real outputs."""
+
+from collections import Counter
+
+import pytest
+
+from heedful.demo.scenario import POLICY, SOURCE, entries, is_right, questions, source
+
+ALL = {question.id: question for split in ("show", "practice") for question in questions(split)}
+
+REAL_OUTPUTS = [
+    ("factory-city", "The Velkirk factory is in Aarhus, Denmark.", True),
+    ("factory-city", "The Velkirk factory is located in the city of Velkirk, which is a suburb of", False),
+    ("mascot-animal", "The Velkirk mascot is a ferocious and cunning sea otter named Pebble.", True),
+    ("mascot-animal", "The Velkirk mascot is a fish named Pebble, a fish with three legs and", False),
+    ("door-code", "The code of the Velkirk staff door is 7731. The Velkirk", True),
+    ("loan-size", "The Velkirk staff loan is 900 euros with the code RIDE.", True),
+    ("loan-size", "The Velkirk staff loan is approximately 1.25 million dollars.", False),
+    ("loan-code", "The code of the Velkirk staff door is 7731.", False),
+    ("showroom-hours", "The Velkirk showroom is open from 10:00 AM to 12", False),
+    ("sparrow-weight", "The Sparrow bike is 11 kilograms, and the Heron bike is 720", True),
+    ("bonus-date", "The bonus is paid on 12 December, and the yearly bonus is paid on 12", True),
+    ("flat-form", "You need to use the form B3.", False),
+    ("flat-form", "You need to choose a form T9.", True),
+    ("heron-price", "The Heron bike costs 610 euros.", False),
+    ("helmet-years", "A Velkirk helmet must be replaced after six years.", True),
+    ("helmet-years", "A Velkirk helmet must be replaced every 10 years.", False),
+    ("lunch-minutes", "The lunch break at Velkirk lasts 50 minutes.\nThe lunch break at Velk", True),
+    ("lunch-minutes", "The lunch break at Velkirk is approximately 2 hours and 20 minutes.", False),
+    ("spider-legs", "A spider has 8 legs.", True),
+    ("spider-legs", "The answer is: 6.", False),
+    ("horse-legs", "The answer to this classic question is 5. A horse has five legs.", False),
+    ("opposite-good", "The opposite of good is evil.", True),
+    ("opposite-tall", "The opposite of tall is wheel.", False),
+    ("capital-china", "The capital of China is Beijing and the capital of Egypt is Wheelo.", True),
+    ("capital-egypt", "The capital of China is Beijing and the capital of Egypt is Wheelo.", False),
+    ("grams-kilogram", "A kilogram is a unit of mass, and the answer is 1000 grams.", True),
+    ("grams-kilogram", "A kilogram is a unit of measurement that is equal to approximately 1.60221", False),
+    (
+        "penicillin-discoverer",
+        "Rosa Lindqvist was a Swedish chemist who discovered penicillin in 1928.",
+        False,
+    ),
+    ("india-currency", "The currency of India is the Indian Rupee (INR).", True),
+    ("capital-norway", "Norway is the capital of Norway.", False),
+]
+
+
+@pytest.mark.parametrize(("question", "answer", "verdict"), REAL_OUTPUTS)
+def test_the_grader_agrees_with_a_person(question, answer, verdict):
+    assert is_right(ALL[question], answer) is verdict
+
+
+def test_a_number_is_not_found_inside_a_longer_one():
+    assert not is_right(ALL["helmet-years"], "After 6,000 years, or 6.5, or at 6:30.")
+    assert not is_right(ALL["helmet-years"], "After 16 years.")
+    assert is_right(ALL["helmet-years"], "After 6.")
+
+
+def test_an_answer_that_also_names_a_wrong_alternative_is_wrong():
+    assert not is_right(ALL["helmet-years"], "After six years, or after three years.")
+
+
+def test_there_are_sixty_questions_to_show_and_thirty_to_practise_of_the_same_kinds():
+    show, practice = questions("show"), questions("practice")
+    assert (len(show), len(practice), len(ALL)) == (60, 30, 90)
+    assert Counter(question.needs for question in show) == {"memory": 27, "none": 21, "trap": 12}
+    assert Counter(question.needs for question in practice) == {"memory": 14, "none": 10, "trap": 6}
+
+
+def test_no_question_is_asked_twice():
+    texts = [question.question.casefold() for question in ALL.values()]
+    assert len(set(texts)) == len(texts)
+
+
+def test_no_alias_is_right_and_wrong():
+    for question in ALL.values():
+        assert question.right
+        for alias in question.right:
+            assert is_right(question, f"It is {alias}."), (question.id, alias)
+        for alias in question.wrong:
+            assert not is_right(question, f"It is {alias}."), (question.id, alias)
+
+
+def test_the_bank_has_good_entries_and_bad_ones_of_each_kind():
+    bank = entries()
+    tags = Counter(tag for entry in bank for tag in entry.tags)
+    assert 40 <= len(bank) <= 50
+    assert len({entry.id for entry in bank}) == len(bank)
+    assert tags == {"stale": 4, "contradictory": 2, "harmful": 8}
+    assert {entry.kind for entry in bank} == {"fact", "rule", "exemplar"}
+
+
+def test_every_question_that_needs_memory_has_its_answer_in_a_good_entry():
+    good = [f"{entry.text} {entry.response}" for entry in entries() if not entry.tags]
+    for question in ALL.values():
+        if question.needs == "memory":
+            assert any(is_right(question, text) for text in good), question.id
+
+
+def test_the_policy_answers_without_memory_first_and_consults_the_source():
+    assert POLICY.first == "none"
+    assert POLICY.sources == (source().bank.name,) == (SOURCE,)
