@@ -176,11 +176,11 @@ def _attend(queries_keys_values: Floats, texts: int) -> Floats:
 def _apply(states: Floats, affine: _Affine) -> Floats:
     """`states` times the weight plus the bias, in products that keep to the calling thread."""
     product = np.empty((len(states), len(affine.bias)), np.float32)
+    bias = affine.bias.reshape(-1, 1, TILE)
     for slab in _slabs(len(states)):
         slices = states[slab].reshape(-1, len(affine.weight), 1, DEPTH).transpose(1, 2, 0, 3)
-        columns = product[slab].reshape(-1, len(affine.bias) // TILE, TILE).swapaxes(0, 1)
-        np.sum(slices @ affine.weight, axis=0, out=columns)
-    product += affine.bias
+        columns = product[slab].reshape(-1, len(bias), TILE).swapaxes(0, 1)
+        np.add((slices @ affine.weight).sum(axis=0), bias, out=columns)
     return product
 
 

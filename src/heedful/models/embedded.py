@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import MissingError, ModelError
-from heedful.models import weights
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
 from heedful.types import Decode, Prompt, Traits, digest_of
@@ -110,6 +109,8 @@ def usable_cores() -> int:
 def _gguf(chosen: str | Path) -> tuple[Path, str]:
     """The file and its sha256: of the catalogue by name, or any file by path."""
     if isinstance(chosen, str) and chosen in CATALOGUE:
+        from heedful.models import weights
+
         item = CATALOGUE[chosen]
         return weights.path(chosen) / item.files[0].name, item.files[0].sha256
     file = Path(chosen)
