@@ -19,12 +19,16 @@ SOURCE = "demo"
 INSTRUCTIONS = "Answer the question in one short, complete sentence."
 MAX_TOKENS = 20
 LIMIT = 3
+
+# Loose on purpose, so that entries which do not fit reach the prompt and their harm can be seen. With a
+# strict one (0.6, the default of a bank) they stay out, and always-retrieve is two answers ahead of heedful.
 RECALL_THRESHOLD = 0.3
 
 # Chosen on the 30 practice questions only and frozen before the 60 show questions were asked. The rule
 # was set beforehand: the paper's signal unless another gets two more right; among thresholds from -1 to
 # -0.2 and margins from 0 to 0.3 most right, then fewest hurts, then the smallest margin, then the middle
 # of the thresholds left (-0.4 to -0.2). Margin 0: a second answer must be at least as sure as the first.
+# Instructions and recall were compared on the practice questions and on 90 earlier ones, since replaced.
 POLICY = arms.choose(SOURCE, threshold=-0.3, margin=0.0, signal="mean")
 
 
