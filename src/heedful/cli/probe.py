@@ -10,7 +10,6 @@ from heedful.cli.options import Json, ModelName, Weights
 from heedful.cli.output import print_json, result, say
 
 if TYPE_CHECKING:
-    from heedful.models.chat import ChatModel
     from heedful.models.probe import Probe
 
 
@@ -21,29 +20,20 @@ def probe(
     json: Json = False,
 ) -> None:
     """Ask an endpoint a few questions and report which confidence signals it allows."""
+    from heedful.cli.opening import open_embedded
+    from heedful.models.chat import ChatModel
     from heedful.models.probe import probe as ask
 
-    chat = _embedded(weights) if url == "embedded" else _endpoint(url, model)
+    engine = open_embedded(weights, None) if url == "embedded" else None  # ends when it is let go
+    chat = engine.chat if engine else ChatModel(base_url=url, model=model or "", timeout=60.0)
     say("asking about ten short questions …")
     found = asyncio.run(ask(chat))
-    if url == "embedded":
+    if engine:
         found = replace(found, endpoint="embedded", model=weights)
     if json:
         print_json(asdict(found))
         return
     result().print(_told(found), markup=False, soft_wrap=True)
-
-
-def _endpoint(url: str, model: str | None) -> "ChatModel":
-    from heedful.models.chat import ChatModel
-
-    return ChatModel(base_url=url, model=model or "", timeout=60.0)
-
-
-def _embedded(weights: str) -> "ChatModel":
-    from heedful.cli.opening import open_embedded
-
-    return open_embedded(weights, None).chat
 
 
 def _told(found: "Probe") -> str:
