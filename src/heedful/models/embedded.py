@@ -4,6 +4,7 @@ import hashlib
 import os
 import secrets
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ CACHE_MIB = 512
 """Memory for prompts that left their slot; the engine's own default is 8 GiB."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EmbeddedModel:
     """Runs a GGUF file: one of the catalogue (`heedful weights list`) or your own.
 
-    Constructing it loads the weights. Greedy decodes hang a little on slots and flash
+    The weights are loaded at the first decode. Greedy decodes hang a little on slots and flash
     attention, so the fingerprint covers both: decode once, and keep what was decoded.
     """
 
@@ -37,31 +38,37 @@ class EmbeddedModel:
     that are decoded together still differ by about 0.01 in log-prob (both with the default model)."""
     top_logprobs: int = 5
     traits: Traits = field(init=False)
-    _server: Any = field(init=False, repr=False, compare=False)
-    chat: ChatModel = field(init=False, repr=False, compare=False)
-    """The wire to the engine."""
+    _file: Path = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         file, sha256 = _gguf(self.weights)
-        key = secrets.token_hex(16)
-        server = self._start(file, key)
-        chat = ChatModel(
-            base_url=server.listening_address,
-            model=file.stem,
-            key=key,
-            top_logprobs=self.top_logprobs,
-            concurrency=self.slots,
-            timeout=600.0,
-        )
         traits = Traits(
             name=str(self.weights),
             endpoint="embedded",
             top_logprobs=self.top_logprobs,
             fingerprint=digest_of([sha256, self.slots, self.context, self.flash_attention]),
         )
-        object.__setattr__(self, "_server", server)
-        object.__setattr__(self, "chat", chat)
+        object.__setattr__(self, "_file", file)
         object.__setattr__(self, "traits", traits)
+
+    @property
+    def chat(self) -> ChatModel:
+        """The wire to the engine; the engine ends when this model is let go."""
+        return self._running[1]
+
+    @cached_property
+    def _running(self) -> tuple[Any, ChatModel]:
+        key = secrets.token_hex(16)
+        server = self._start(self._file, key)
+        chat = ChatModel(
+            base_url=server.listening_address,
+            model=self._file.stem,
+            key=key,
+            top_logprobs=self.top_logprobs,
+            concurrency=self.slots,
+            timeout=600.0,
+        )
+        return server, chat
 
     async def decode(self, prompt: Prompt) -> Decode:
         return await self.chat.decode(prompt)
