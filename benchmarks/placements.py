@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import get_args
 
 from heedful import Controller, EmbeddedModel, arms
@@ -68,8 +67,7 @@ def main() -> None:
     for name in (chosen.weights, "all-minilm-l6-v2"):
         if name in CATALOGUE:
             weights.pull(name)
-    known = chosen.weights in CATALOGUE
-    found = asyncio.run(measured(EmbeddedModel(weights=chosen.weights if known else Path(chosen.weights))))
+    found = asyncio.run(measured(EmbeddedModel(weights=chosen.weights)))
     if chosen.json:
         print(json.dumps(found, indent=2))
         return

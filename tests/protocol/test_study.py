@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from heedful import LockError, LogprobError, MissingError, ScriptedModel, UsageError
+from heedful import LockError, LogprobError, MissingError, ModelError, ScriptedModel, UsageError
 from heedful.decisions import policy_fields, read_policy
 from heedful.models.scripted import SCRIPTED
 from heedful.protocol.ledger import Ledger
@@ -136,6 +136,22 @@ def test_a_second_opening_is_logged_and_costs_no_call(locked):
     asyncio.run(open_test_side(space, setting, model, nobody))
     assert len(model.prompts) == before + 1
     assert [e["event"] for e in read_journal(space.journal)].count("opened the test side") == 2
+
+
+def test_going_on_after_an_interruption_is_not_another_opening(locked):
+    space, setting = locked
+    whole, asked = shelf_model(), []
+
+    def breaks_off(prompt):
+        asked.append(prompt)
+        return ModelError("gone") if len(asked) > 50 else whole.script(prompt)
+
+    with pytest.raises(ModelError):
+        asyncio.run(open_test_side(space, setting, ScriptedModel(script=breaks_off), nobody))
+    asyncio.run(open_test_side(space, setting, whole, nobody))
+    events = [event["event"] for event in read_journal(space.journal)]
+    assert events == ["locked", "opened the test side", "went on recording the test side"]
+    assert status_of(space, setting)["test_openings"] == 1
 
 
 def test_a_journal_that_was_changed_is_refused(locked):

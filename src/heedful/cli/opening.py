@@ -32,7 +32,7 @@ def open_embedded(weights: str, threads: int | None) -> "EmbeddedModel":
 
     if weights in CATALOGUE:
         pull_weights(weights)
-    return EmbeddedModel(weights=weights if weights in CATALOGUE else Path(weights), threads=threads)
+    return EmbeddedModel(weights=weights, threads=threads)
 
 
 def pull_weights(name: str) -> Path:

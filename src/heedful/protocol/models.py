@@ -1,8 +1,5 @@
 """The model that a study names."""
 
-from pathlib import Path
-
-from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
 from heedful.models.embedded import EmbeddedModel
 from heedful.ports import Model
@@ -19,7 +16,7 @@ def study_model(settings: ModelSettings) -> Model:
             timeout=settings.timeout,
         )
     return EmbeddedModel(
-        weights=settings.weights if settings.weights in CATALOGUE else Path(settings.weights),
+        weights=settings.weights,
         slots=settings.slots,
         context=settings.context,
         threads=settings.threads,

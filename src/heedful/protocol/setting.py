@@ -67,14 +67,15 @@ def prepare(file: Path, data: Path | None) -> Setting:
     for name, settings in study.sources.items():
         if settings.kind == "memory":
             entries = _entries(settings, folder, benchmark, splits)
-            kept = [entry for entry in entries if not splits.tested(entry.text)]
-            if settings.bank != "pool" and len(kept) < len(entries):
+            kept = splits.untested(entries)
+            left_out = [entry.id for entry in entries if entry not in kept]
+            if settings.bank != "pool" and left_out:
                 raise UsageError(
                     f"the bank {settings.bank} holds questions of the test side "
-                    f"({', '.join(e.id for e in entries if e not in kept)}); take them out"
+                    f"({', '.join(left_out)}); take them out"
                 )
             banks[name] = MemoryBank(name, kept, method=settings.recall, threshold=settings.threshold)
-            dropped[name] = [entry.id for entry in entries if entry not in kept]
+            dropped[name] = left_out
     return Setting(
         study=study, folder=folder, benchmark=benchmark, splits=splits, banks=banks, dropped=dropped
     )

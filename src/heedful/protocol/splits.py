@@ -9,7 +9,7 @@ from heedful.benchmarks.items import normal_question
 from heedful.errors import UsageError
 from heedful.ports import Benchmark
 from heedful.protocol.study import SplitSettings
-from heedful.types import Item
+from heedful.types import Entry, Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +19,10 @@ class Splits:
     pool: Sequence[Item]
     """Rows of the fit side that are not asked: banks are built from them."""
 
-    def tested(self, question: str) -> bool:
-        """Whether a question's normalised text occurs on the test side."""
-        return normal_question(question) in self._test_texts
-
-    @property
-    def _test_texts(self) -> frozenset[str]:
-        return frozenset(normal_question(item.question) for item in self.test)
+    def untested(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries whose normalised text does not occur on the test side."""
+        asked = {normal_question(item.question) for item in self.test}
+        return [entry for entry in entries if normal_question(entry.text) not in asked]
 
 
 def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:

@@ -97,23 +97,23 @@ async def open_test_side(
     lock = verify_lock(space, setting, model)
     if not setting.splits.test:
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
-    begun = any(row.side == "test" for row in Ledger(space.ledger).passes.values())
-    whole = begun and _is_whole(space, setting)
+    begun, whole = _test_side_progress(space, setting)
     event = "went on recording the test side" if begun and not whole else "opened the test side"
     log_event(space.journal, event, lock["lock"], now())
     await record(space, setting, model, "test", on_progress)
     return lock
 
 
-def _is_whole(space: Workspace, setting: Setting) -> bool:
-    """Whether every pass of the test side is recorded."""
-    held = Ledger(space.ledger).passes
-    return all(
-        ("test", seed, source, item.id) in held
+def _test_side_progress(space: Workspace, setting: Setting) -> tuple[bool, bool]:
+    """Whether any pass of the test side is recorded, and whether every one is."""
+    held = {key for key in Ledger(space.ledger).passes if key[0] == "test"}
+    wanted = {
+        ("test", seed, source, item.id)
         for seed in setting.study.seeds
         for source in setting.sources("test", seed)
         for item in setting.splits.test
-    )
+    }
+    return bool(held), wanted <= held
 
 
 def fitted_fields(fitted: Fitted, certificate: Certificate | None) -> dict[str, Any]:
