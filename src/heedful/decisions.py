@@ -80,7 +80,7 @@ def read_policy(fields: dict[str, Any]) -> Policy:
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    decode, usage = attempt.decode, attempt.decode.usage
+    decode, usage = attempt.decode, attempt.usage
     return {
         "source": attempt.source,
         "prompt_digest": attempt.prompt.digest,
@@ -92,7 +92,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
             "completion": usage.completion_tokens,
             "cached": usage.cached_tokens,
         },
-        "seconds": decode.seconds,
+        "seconds": attempt.seconds,
         "recalls": [
             {"entry": recall.entry.id, "version": recall.entry.digest, "score": recall.score}
             for recall in attempt.recalls

@@ -284,7 +284,29 @@ class Attempt:
     prompt: Prompt
     decode: Decode
     recalls: tuple[Recall, ...] = ()
-    calls: int = 1
+    made: tuple[Decode, ...] | None = None
+    """Every decode of this pass, in order; None: just the one that is kept."""
+
+    @property
+    def calls(self) -> int:
+        return len(self._made)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens over all calls of this pass."""
+        return Usage(
+            prompt_tokens=sum(decode.usage.prompt_tokens for decode in self._made),
+            completion_tokens=sum(decode.usage.completion_tokens for decode in self._made),
+            cached_tokens=sum(decode.usage.cached_tokens for decode in self._made),
+        )
+
+    @property
+    def seconds(self) -> float:
+        return sum(decode.seconds for decode in self._made)
+
+    @property
+    def _made(self) -> tuple[Decode, ...]:
+        return (self.decode,) if self.made is None else self.made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,12 @@ from heedful.memory.formats import new_entry
 from heedful.types import Entry, Item, Side, Task
 
 INSTRUCTIONS = (
-    "Solve the problem. Write one short sentence of working, then the result as a number on the same line, "
-    "like this: Answer: 12"
+    "Solve the math word problem. Write one short sentence of working, "
+    'then a last line of the form "Answer: N", where N is a number.'
 )
-NUMBER_ANSWER = r"Answer:\s*([^\n]*\d[^\n]*)"
+LAST_NUMBER = r"(?:(?<![^\s(=:*])[-−])?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|/\d+)?|\.\d+"
+"""The last number of a text is its answer, with or without `Answer:` before it, so that memory that
+teaches the form gains nothing over a first pass that says the same in its own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class WordProblems:
             id=item.id,
             question=item.question,
             instructions=self.instructions,
-            answer_pattern=NUMBER_ANSWER,
+            answer_pattern=LAST_NUMBER,
             max_tokens=self.max_tokens,
         )
 

@@ -15,8 +15,15 @@ from heedful.protocol.setting import Setting
 from heedful.stages.compose import first_prompt
 from heedful.types import Item, Side, Traits, digest_of
 
-DECIDING_CODE = ("types.py", "control.py", "stages", "sources", "memory", "benchmarks")
-"""The code on which answers, grades and decisions hang."""
+DECIDING_CODE = (
+    "types.py",
+    "control.py",
+    "stages",
+    "sources",
+    *(f"memory/{name}.py" for name in ("bank", "ranking", "lexical", "dense", "rerank", "embed", "vectors")),
+    "benchmarks",
+)
+"""The code on which recalls, answers, grades and decisions hang; what entries say is held by the banks' digests."""
 PLANNED = (
     "accuracy of every arm with a 95% Wilson interval",
     "paired difference to the no-memory baseline with a 95% bootstrap interval over tasks",

@@ -122,10 +122,10 @@ class Recorder:
                 Seen(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in attempt.recalls
             ),
             calls=attempt.calls,
-            prompt_tokens=decode.usage.prompt_tokens,
-            completion_tokens=decode.usage.completion_tokens,
-            cached_tokens=decode.usage.cached_tokens,
-            seconds=decode.seconds,
+            prompt_tokens=attempt.usage.prompt_tokens,
+            completion_tokens=attempt.usage.completion_tokens,
+            cached_tokens=attempt.usage.cached_tokens,
+            seconds=attempt.seconds,
         )
 
     def _tell(self) -> None:
@@ -144,4 +144,4 @@ def _remembered(row: Pass, plan: Plan | None) -> Attempt | None:
     if plan is None:
         return None
     decode = Decode(text=row.text, answer=row.answer)
-    return Attempt(source=row.source, prompt=plan.prompt, decode=decode, calls=row.calls)
+    return Attempt(source=row.source, prompt=plan.prompt, decode=decode)

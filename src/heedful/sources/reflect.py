@@ -31,7 +31,7 @@ class ReflectSource:
         messages = (*plan.prompt.messages, said, Message(role="user", content=AGAIN))
         prompt = Prompt(messages=messages, max_tokens=task.max_tokens, schema=task.schema)
         decode = read_answer(await model.decode(prompt), task)
-        return Attempt(source="reflect", prompt=plan.prompt, decode=decode, calls=2)
+        return Attempt(source="reflect", prompt=plan.prompt, decode=decode, made=(critique, decode))
 
 
 def plain_first_pass(baseline: Attempt | None, source: str) -> Attempt:

@@ -31,7 +31,7 @@ class VerifySource:
         first = plain_first_pass(baseline, "verify")
         check = await model.decode(plan.prompt)
         if check.text.strip().casefold().startswith("yes"):
-            return Attempt(source="verify", prompt=plan.prompt, decode=first.decode, calls=1)
+            return Attempt(source="verify", prompt=plan.prompt, decode=first.decode, made=(check,))
         prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed * 1000 + 7)
         decode = read_answer(await model.decode(prompt), task)
-        return Attempt(source="verify", prompt=plan.prompt, decode=decode, calls=2)
+        return Attempt(source="verify", prompt=plan.prompt, decode=decode, made=(check, decode))

@@ -30,7 +30,7 @@ class VoteSource:
             prompt = replace(plan.prompt, seed=self.seed * 1000 + 1 + sample)
             decodes.append(read_answer(await model.decode(prompt), task))
         winner = max(decodes, key=lambda decode: (_votes(decode, decodes), -decodes.index(decode)))
-        return Attempt(source="vote", prompt=plan.prompt, decode=winner, calls=self.samples)
+        return Attempt(source="vote", prompt=plan.prompt, decode=winner, made=tuple(decodes))
 
 
 def _votes(decode: Decode, decodes: list[Decode]) -> int:
