@@ -7,42 +7,50 @@ import argparse
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import get_args
 
 from heedful import Controller, EmbeddedModel, arms
-from heedful.demo.scenario import SOURCE, Question, is_right, questions, source
+from heedful.demo.scenario import SOURCE, write_study
 from heedful.models import weights
 from heedful.models.catalogue import CATALOGUE
-from heedful.models.recorded import RecordedModel
+from heedful.protocol.setting import prepare
 from heedful.stats.intervals import wilson
-from heedful.types import Outcome, Placement
+from heedful.types import Outcome, Placement, Task
 
 AT_ONCE = 4
 
 
-async def answers(controller: Controller, asked: list[Question]) -> list[Outcome]:
+async def answers(controller: Controller, tasks: list[Task]) -> list[Outcome]:
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def answer(question: Question) -> Outcome:
+    async def answer(task: Task) -> Outcome:
         async with slots:
-            return await controller.answer(question.task)
+            return await controller.answer(task)
 
-    return await asyncio.gather(*(answer(question) for question in asked))
+    return await asyncio.gather(*(answer(task) for task in tasks))
 
 
 async def measured(model: EmbeddedModel) -> dict[str, object]:
-    asked = [*questions("practice"), *questions("show")]
-    recorded = RecordedModel(model)
-    plain = await answers(Controller(model=recorded, policy=arms.never()), asked)
-    before = [is_right(question, outcome.answer) for question, outcome in zip(asked, plain, strict=True)]
+    with TemporaryDirectory() as folder:
+        write_study(Path(folder) / "demo")
+        setting = prepare(Path(folder) / "demo" / "study.toml", None)
+    items = [*setting.splits.fit, *setting.splits.test]
+    tasks = [setting.benchmark.task(item) for item in items]
+    memory = setting.sources("test", 0)[SOURCE]
+
+    def graded(told: list[Outcome]) -> list[bool]:
+        return [setting.benchmark.grade(o.answer, item) for o, item in zip(told, items, strict=True)]
+
+    plain = await answers(Controller(model=model, policy=arms.never()), tasks)
+    before = graded(plain)
     rows: dict[str, object] = {"none": row(before, before, plain)}
     for placement in get_args(Placement):
-        memory = replace(source(), placement=placement)
-        controller = Controller(model=recorded, policy=arms.always(SOURCE), sources={SOURCE: memory})
-        told = await answers(controller, asked)
-        after = [is_right(question, outcome.answer) for question, outcome in zip(asked, told, strict=True)]
-        rows[placement] = row(before, after, told)
-    return {"model": model.traits.name, "n": len(asked), "placements": rows}
+        placed = {SOURCE: replace(memory, placement=placement)}
+        told = await answers(Controller(model=model, policy=arms.always(SOURCE), sources=placed), tasks)
+        rows[placement] = row(before, graded(told), told)
+    return {"model": model.traits.name, "n": len(items), "placements": rows}
 
 
 def row(before: list[bool], after: list[bool], told: list[Outcome]) -> dict[str, float]:

@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "models": {"types", "errors", "ports", "stages"},
     "memory": {"types", "errors", "ports", "decisions", "models"},
     "testing": {"types", "errors", "ports", "stages", "memory"},
-    "demo": {"types", "errors", "ports", "stages", "arms", "sources", "control", "memory", "models"},
+    "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
     "stats": {"errors"},
     "benchmarks": {"types", "errors", "ports", "memory"},
     "protocol": {

@@ -4,9 +4,15 @@ from collections import Counter
 
 import pytest
 
-from heedful.demo.scenario import POLICY, SOURCE, entries, is_right, questions, source
+from heedful.demo.scenario import SOURCE, entries, names_right, questions, write_study
+from heedful.protocol.setting import prepare
 
-ALL = {question.id: question for split in ("show", "practice") for question in questions(split)}
+ALL = {item.id: item for side in ("fit", "test") for item in questions(side)}
+
+
+def is_right(item, answer):
+    return names_right(answer, item.answer)
+
 
 REAL_OUTPUTS = [
     ("factory-city", "The Velkirk factory is in Aarhus, Denmark.", True),
@@ -62,10 +68,10 @@ def test_an_answer_that_also_names_a_wrong_alternative_is_wrong():
 
 
 def test_there_are_sixty_questions_to_show_and_thirty_to_practise_of_the_same_kinds():
-    show, practice = questions("show"), questions("practice")
-    assert (len(show), len(practice), len(ALL)) == (60, 30, 90)
-    assert Counter(question.needs for question in show) == {"memory": 27, "none": 21, "trap": 12}
-    assert Counter(question.needs for question in practice) == {"memory": 14, "none": 10, "trap": 6}
+    shown, practice = questions("test"), questions("fit")
+    assert (len(shown), len(practice), len(ALL)) == (60, 30, 90)
+    assert Counter(item.meta["needs"] for item in shown) == {"memory": 27, "none": 21, "trap": 12}
+    assert Counter(item.meta["needs"] for item in practice) == {"memory": 14, "none": 10, "trap": 6}
 
 
 def test_no_question_is_asked_twice():
@@ -74,12 +80,13 @@ def test_no_question_is_asked_twice():
 
 
 def test_no_alias_is_right_and_wrong():
-    for question in ALL.values():
-        assert question.right
-        for alias in question.right:
-            assert is_right(question, f"It is {alias}."), (question.id, alias)
-        for alias in question.wrong:
-            assert not is_right(question, f"It is {alias}."), (question.id, alias)
+    for item in ALL.values():
+        right, _, wrong = item.answer.partition(" ! ")
+        assert right
+        for alias in right.split(" | "):
+            assert is_right(item, f"It is {alias}."), (item.id, alias)
+        for alias in wrong.split(" | ") if wrong else ():
+            assert not is_right(item, f"It is {alias}."), (item.id, alias)
 
 
 def test_the_bank_has_good_entries_and_bad_ones_of_each_kind():
@@ -93,11 +100,15 @@ def test_the_bank_has_good_entries_and_bad_ones_of_each_kind():
 
 def test_every_question_that_needs_memory_has_its_answer_in_a_good_entry():
     good = [f"{entry.text} {entry.response}" for entry in entries() if not entry.tags]
-    for question in ALL.values():
-        if question.needs == "memory":
-            assert any(is_right(question, text) for text in good), question.id
+    for item in ALL.values():
+        if item.meta["needs"] == "memory":
+            assert any(is_right(item, text) for text in good), item.id
 
 
-def test_the_policy_answers_without_memory_first_and_consults_the_source():
-    assert POLICY.first == "none"
-    assert POLICY.sources == (source().bank.name,) == (SOURCE,)
+def test_the_study_chooses_on_the_practice_questions_and_shows_the_others(tmp_path):
+    write_study(tmp_path / "demo", limit=5)
+    setting = prepare(tmp_path / "demo" / "study.toml", None)
+    assert [item.id for item in setting.splits.fit] != []
+    assert {item.id for item in setting.splits.fit} == {item.id for item in questions("fit")}
+    assert len(setting.splits.test) == 5
+    assert list(setting.banks) == [SOURCE]

@@ -3,30 +3,34 @@
 import asyncio
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json, Store, Threads
-from heedful.cli.output import print_json, progress, result, say
+from heedful.cli.output import print_json, result
 
 if TYPE_CHECKING:
-    from heedful.demo.compare import Comparison
+    from heedful.demo.run import Shown
     from heedful.memory import SqliteStore
     from heedful.ports import Model
+    from heedful.types import Outcome
 
 TITLES = {"never": "no memory", "always": "always retrieve", "heedful": "heedful"}
+SIDES = {"fit": "practice questions", "test": "test questions"}
 
 
 def demo(
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask only this many of the questions.", show_default="all")
+        int | None, typer.Option(min=1, help="Ask only this many test questions.", show_default="all")
     ] = None,
     threads: Threads = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Ask a small model about a made-up company: without memory, with it always, and with heedful."""
+    """Run a small study on a made-up company: no memory, memory always, and heedful."""
     from heedful.cli.opening import open_model, open_store, pull_weights
     from heedful.demo.scenario import entries
 
@@ -35,42 +39,31 @@ def demo(
     pull_weights("all-minilm-l6-v2")
     opened = open_store(store)
     opened.put("demo", entries())
-    compared = asyncio.run(_compared(model, opened, limit))
+    folder = opened.database.path.parent / "demo"
+    shown, outcome = asyncio.run(_shown(model, opened, folder, limit))
     seconds = time.perf_counter() - start
-    scores = {arm: compared.score(arm) for arm in TITLES}
     if json:
-        harm = [asdict(entry) for entry in compared.entry_scores()]
-        decision = compared.outcomes["heedful"][compared.telling()].decision
-        printed = {arm: asdict(score) for arm, score in scores.items()}
-        print_json({"arms": printed, "seconds": seconds, "harmful_entries": harm, "decision": decision})
+        scores = {arm: asdict(shown.score(arm)) for arm in TITLES}
+        harm = [asdict(entry) for entry in shown.entry_scores()]
+        found = {"arms": scores, "seconds": seconds, "harmful_entries": harm}
+        print_json({**found, "decision": outcome.decision, "study": str(folder)})
         return
-    _draw(compared, opened, seconds)
+    _draw(shown, outcome, opened)
+    _draw_next(shown, outcome, folder, seconds)
 
 
-async def _compared(model: "Model", store: "SqliteStore", limit: int | None) -> "Comparison":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from heedful.demo.compare import ARMS, compare
-    from heedful.demo.scenario import questions, source
+async def _shown(
+    model: "Model", store: "SqliteStore", folder: Path, limit: int | None
+) -> tuple["Shown", "Outcome"]:
+    from heedful.demo.run import run_demo
     from heedful.memory.journal import SqliteJournal
 
-    asked = questions("show")[:limit]
-    console = progress()
-    if not console.is_terminal:
-        say(f"asking {len(asked)} questions under {len(ARMS)} arms …")
-    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bars:
-        rows = {arm: bars.add_task(TITLES[arm], total=len(asked)) for arm in ARMS}
-        return await compare(
-            model,
-            source(),
-            asked,
-            journal=SqliteJournal(store.database),
-            on_answer=lambda arm: bars.advance(rows[arm]),
-        )
+    with recording_bars() as tell:
+        shown = await run_demo(folder, model, limit, lambda side, told: tell(SIDES[side], told))
+    return shown, await shown.answer(shown.telling(), model, SqliteJournal(store.database))
 
 
-def _draw(compared: "Comparison", store: "SqliteStore", seconds: float) -> None:
+def _draw(shown: "Shown", outcome: "Outcome", store: "SqliteStore") -> None:
     from rich.table import Table
 
     from heedful.cli.explain import explain
@@ -82,7 +75,7 @@ def _draw(compared: "Comparison", store: "SqliteStore", seconds: float) -> None:
     for heading in ("", "right", "95% interval", "helps", "hurts", "calls a question"):
         table.add_column(heading, justify="left" if not heading else "right")
     for arm, title in TITLES.items():
-        score = compared.score(arm)
+        score = shown.score(arm)
         low, high = wilson(score.right, score.n)
         table.add_row(
             title,
@@ -93,25 +86,22 @@ def _draw(compared: "Comparison", store: "SqliteStore", seconds: float) -> None:
             f"{score.calls_per_question:.2f}",
         )
     console.print(table)
-    console.print("\nhelps: wrong without memory, right in the end; hurts: the other way round.", style="dim")
-    outcome = compared.outcomes["heedful"][compared.telling()]
-    always = compared.outcomes["always"][compared.telling()]
-    console.print(f"\n[bold]One decision[/bold] (with memory always in the prompt: {always.answer!r})")
+    fitted = len(shown.setting.splits.fit)
+    console.print(
+        "\nhelps: wrong without memory, right in the end; hurts: the other way round."
+        f"\nThe policy was chosen on {fitted} other questions and locked before these were asked.",
+        style="dim",
+    )
+    always = shown.always_answer(shown.telling())
+    console.print(f"\n[bold]One decision[/bold] (with memory always in the prompt: {always!r})")
     record = SqliteJournal(store.database).find(outcome.decision)
     console.print("\n".join(explain(record, store.version)), markup=False, soft_wrap=True)
-    _draw_harm(compared, store)
-    console.print(f"\n{seconds:.0f} s. Try next:", style="bold")
-    for command in (
-        f"heedful why {outcome.decision}{' --leave-one-out' if outcome.candidates else ''}",
-        f'heedful ask "{compared.questions[0].question}" --bank demo',
-        "heedful bank import my-notes.txt --bank mine",
-    ):
-        console.print(f"  {command}", markup=False, soft_wrap=True)
+    _draw_harm(shown, store)
 
 
-def _draw_harm(compared: "Comparison", store: "SqliteStore") -> None:
+def _draw_harm(shown: "Shown", store: "SqliteStore") -> None:
     console = result()
-    scores = compared.entry_scores()
+    scores = shown.entry_scores()
     if not scores:
         console.print("\nNo entry did harm this time.")
         return
@@ -121,3 +111,15 @@ def _draw_harm(compared: "Comparison", store: "SqliteStore") -> None:
         tags = f" ({', '.join(entry.tags)})" if entry.tags else ""
         line = f"  {score.hurts} hurts, {score.helps} helps  {entry.id}{tags}: {entry.text}"
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _draw_next(shown: "Shown", outcome: "Outcome", folder: Path, seconds: float) -> None:
+    console = result()
+    console.print(f"\n{seconds:.0f} s. Try next:", style="bold")
+    for command in (
+        f"heedful study report {folder}",
+        f"heedful why {outcome.decision}{' --leave-one-out' if outcome.candidates else ''}",
+        f'heedful ask "{shown.questions[0].question}" --bank demo',
+        "heedful bank import my-notes.txt --bank mine",
+    ):
+        console.print(f"  {command}", markup=False, soft_wrap=True)

@@ -1,14 +1,15 @@
 """`heedful study`: from a study file to a locked policy to a report."""
 
 import asyncio
-from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json
-from heedful.cli.output import print_json, progress, result, say
+from heedful.cli.output import print_json, result, say
 from heedful.types import Side
 
 if TYPE_CHECKING:
@@ -137,13 +138,15 @@ def _model(setting: "Setting") -> "Model":
 def _record(space: "Workspace", setting: "Setting", model: "Model", side: Side) -> None:
     from heedful.protocol.steps import record
 
-    _with_bar(f"recording {side}", lambda tell: record(space, setting, model, side, tell))
+    with recording_bars() as tell:
+        asyncio.run(record(space, setting, model, side, partial(tell, f"recording {side}")))
 
 
 def _test(space: "Workspace", setting: "Setting", model: "Model") -> None:
     from heedful.protocol.steps import open_test_side
 
-    _with_bar("recording test", lambda tell: open_test_side(space, setting, model, tell))
+    with recording_bars() as tell:
+        asyncio.run(open_test_side(space, setting, model, partial(tell, "recording test")))
 
 
 def _fit(space: "Workspace", setting: "Setting") -> dict[str, Any]:
@@ -157,28 +160,6 @@ def _lock(space: "Workspace", setting: "Setting", model: "Model") -> dict[str, A
     from heedful.protocol.steps import lock_study
 
     return lock_study(space, setting, model)
-
-
-def _with_bar(title: str, start: "Any") -> None:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from heedful.protocol.record import Progress as Told
-
-    console = progress()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        row = bars.add_task(title, total=None)
-        said = 0
-
-        def tell(told: Told) -> None:
-            nonlocal said
-            bars.update(row, completed=told.done, total=told.total)
-            if not console.is_terminal and told.done >= said + max(1, told.total // 10):
-                said = told.done
-                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls")
-
-        work: Coroutine[Any, Any, object] = start(tell)
-        asyncio.run(work)
 
 
 def _report(space: "Workspace", json: bool) -> None:

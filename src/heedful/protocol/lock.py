@@ -23,7 +23,7 @@ DECIDING_CODE = (
     *(f"memory/{name}.py" for name in ("bank", "ranking", "lexical", "dense", "rerank", "embed", "vectors")),
     "benchmarks",
 )
-"""The code on which recalls, answers, grades and decisions hang; what entries say is held by the banks' digests."""
+"""The code on which recalls, answers, grades and decisions hang; a bank's digest holds its entries."""
 PLANNED = (
     "accuracy of every arm with a 95% Wilson interval",
     "paired difference to the no-memory baseline with a 95% bootstrap interval over tasks",

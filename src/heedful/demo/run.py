@@ -1,0 +1,118 @@
+"""The demo's study from its first question to the locked policy on the test side."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from heedful import arms
+from heedful.control import Controller
+from heedful.decisions import read_policy
+from heedful.demo.scenario import SOURCE, write_study
+from heedful.ports import Journal, Model
+from heedful.protocol.record import Progress
+from heedful.protocol.replay import Replayed, Replayer
+from heedful.protocol.setting import Setting, prepare
+from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, side_table
+from heedful.protocol.workspace import Workspace
+from heedful.types import Item, Outcome, Policy, Side
+
+Tell = Callable[[Side, Progress], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmScore:
+    """How one arm did on the test side."""
+
+    n: int
+    right: int
+    helps: int
+    """Wrong without memory, right in the end."""
+    hurts: int
+    """Right without memory, wrong in the end."""
+    calls_per_question: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryScore:
+    """What an entry did under always-retrieve, as one of those in the prompt."""
+
+    entry: str
+    helps: int
+    hurts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The test side under three arms, all replayed from the same recorded passes."""
+
+    setting: Setting
+    policy: Policy
+    """The one that was locked."""
+    replayer: Replayer
+    arms: Mapping[str, Replayed]
+
+    @property
+    def questions(self) -> list[Item]:
+        return list(self.setting.splits.test)
+
+    def score(self, arm: str) -> ArmScore:
+        done, before = self.arms[arm], self.replayer.base_right
+        return ArmScore(
+            n=len(before),
+            right=int(done.right.sum()),
+            helps=int((done.right & ~before).sum()),
+            hurts=int((before & ~done.right).sum()),
+            calls_per_question=float(done.calls.mean()),
+        )
+
+    def always_answer(self, place: int) -> str:
+        return self.replayer.first(SOURCE).passes[place].answer
+
+    def entry_scores(self) -> list[EntryScore]:
+        """Entries that were in the prompt when always-retrieve hurt, most harmful first."""
+        helps: Counter[str] = Counter()
+        hurts: Counter[str] = Counter()
+        rows = zip(self.replayer.base_right, self.arms["always"].right, strict=True)
+        for place, (before, after) in enumerate(rows):
+            if before != after:
+                seen = self.replayer.table.column(SOURCE).passes[place].recalls
+                (helps if after else hurts).update(recall.entry for recall in seen)
+        worst = sorted(hurts, key=lambda entry: (helps[entry] - hurts[entry], entry))
+        return [EntryScore(entry=entry, helps=helps[entry], hurts=hurts[entry]) for entry in worst]
+
+    def telling(self) -> int:
+        """The question that shows best what heedful does: harm undone, else help taken."""
+        before, done = self.replayer.base_right, self.arms["heedful"]
+        undone = before & ~self.arms["always"].right & done.right
+        for kind in (undone & done.consulted, undone, done.right & ~before):
+            if kind.any():
+                return int(kind.argmax())
+        return 0
+
+    async def answer(self, place: int, model: Model, journal: Journal) -> Outcome:
+        """One question again, live, with the locked policy, so that its decision is in the journal."""
+        sources = {SOURCE: self.setting.sources("test", 0)[SOURCE]}
+        controller = Controller(model=model, policy=self.policy, sources=sources, journal=journal)
+        return await controller.answer(self.setting.benchmark.task(self.questions[place]))
+
+
+async def run_demo(folder: Path, model: Model, limit: int | None, tell: Tell) -> Shown:
+    """Record the fit side, choose a policy, lock it, open the test side."""
+    write_study(folder, limit)
+    space = Workspace(folder)
+    setting = prepare(space.study, None)
+    await record(space, setting, model, "fit", partial(tell, "fit"))
+    fit_study(space, setting)
+    lock = lock_study(space, setting, model)
+    await open_test_side(space, setting, model, partial(tell, "test"))
+    policy = read_policy(lock["policy"])
+    replayer = Replayer(side_table(space, setting, "test"))
+    policies = {"never": arms.never(), "always": arms.always(SOURCE), "heedful": policy}
+    return Shown(
+        setting=setting,
+        policy=policy,
+        replayer=replayer,
+        arms={arm: replayer.replay(one) for arm, one in policies.items()},
+    )

@@ -1,0 +1,61 @@
+"""What the measuring model really wrote on word problems, and what a person says of it."""
+
+import pytest
+
+from heedful.benchmarks import BENCHMARKS
+from heedful.stages.answer import read_answer
+from heedful.types import Decode, Item
+
+REAL_OUTPUTS = [
+    ("53 * 41 = 2173. Answer: 2173", "2173", True),
+    ("3 / 2 = 1.5. Answer: 1.5", "2", False),
+    ("(24 - 3) - 9 = 12. Answer: 12", "12", True),
+    ("300 - 359 = -59. Answer: -59", "59", False),
+    (
+        "Therefore, 8 - 23 = -15 more children got off the bus than those that got on. Answer: -15",
+        "15",
+        False,
+    ),
+    ("Dan bought 2 candy bars for $4, so each candy bar cost $4 ÷ 2 = $2. Answer: $2", "2", True),
+    ("Dan spent $ 4 on 2 candy bars, so each candy bar cost $ 4 / 2 = $ 2.", "2", True),
+    ("Edward spent $ 4 + $ 3 = $ 7 on books and pens. Answer: 7", "7", True),
+    ("Edward spent $ 4 on books and $ 3 on pens.", "7", False),
+    ("Therefore, each aquarium has 52/26 = 2 saltwater animals.", "2", True),
+    ("Debby drank 153 / 17 = 9 bottles each day.", "9", True),
+    ("If you had 53 bags of cookies, you would have 2,193 cookies.", "2193", True),
+    ("Answer: 79 * (109 + 82) = 14,001", "15089", False),
+    ("Over 79 games, she scored 109 * 79 + 82 * 79 points. Answer: 109 * 79 + 82 * 79", "15089", False),
+    ("Paul sold 29 pens in the garage sale.", "23", False),
+    ("Marco's strawberries weighed 3 pounds.", "3", True),
+    ("There are 85 - 23 - 37 = 25 bird families left near the mountain.", "25", True),
+    ("Line 1: 85 - 23 - 37 = 25 bird families were left near the mountain.\n\nLine 2: 25", "25", True),
+    ("So, the number of animals not hiding in the cage is \\(\\boxed{4}\\).", "4", True),
+    ("\\[ 12 + 13 = 25 \\]\n\nTherefore, Jake has \\(\\boxed{25}\\) apples.", "25", True),
+    ("We need to divide the total amount of money by the number of packs.", "14", False),
+    (
+        "To find the cost, we divide: $ 28 \\div 2 = $ 14. Therefore, each pack costs $ 14. Answer: 14",
+        "14",
+        True,
+    ),
+    ("There are 15 - 40 = -25 more books than movies in the series.", "1", False),
+    ("Answer: 1.50", "1.5", True),
+    ("24 - 8 = 16", "15", False),
+    ("", "7", False),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "verdict"), REAL_OUTPUTS)
+@pytest.mark.parametrize("name", ["svamp", "asdiv", "multiarith", "aime24"])
+def test_the_grader_agrees_with_a_person(name, text, target, verdict):
+    benchmark = BENCHMARKS[name]
+    item = Item(id="1", question="How many?", answer=target)
+    answer = read_answer(Decode(text=text), benchmark.task(item)).answer
+    assert benchmark.grade(answer, item) is verdict
+
+
+def test_the_last_number_counts_even_where_a_person_would_take_an_earlier_one():
+    """The known limit of the rule: 5 groups of 4 is read as 4."""
+    item = Item(id="1", question="How many groups?", answer="5")
+    said = Decode(text="Rebecca can create 5 groups of 4 marbles each.")
+    benchmark = BENCHMARKS["svamp"]
+    assert read_answer(said, benchmark.task(item)).answer == "4"

@@ -1,0 +1,162 @@
+"""`heedful study` against a real endpoint on loopback, and what a person's mistake gets."""
+
+import json
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from heedful.protocol.ledger import Ledger
+from tests.faulty import FaultyServer, answers, answers_without_logprobs
+
+STUDY = """
+name = "desk"
+[model]
+url = "{url}"
+model = "m"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+[sources.notes]
+bank = "notes.txt"
+[fit]
+signals = ["mean"]
+families = ["gate"]
+calibrated = false
+"""
+
+
+def desk(request):
+    """Knows shelf 1 only with the note."""
+    said = json.dumps(request.body["messages"])
+    return answers("nails" if "holds nails" in said else "rope", -0.2 if "holds nails" in said else -0.9)
+
+
+@pytest.fixture
+def server():
+    with FaultyServer(desk) as running:
+        yield running
+
+
+@pytest.fixture
+def study(server, tmp_path):
+    for side, words in (("fit", "in the shed"), ("test", "in the hall")):
+        rows = [
+            {"id": f"{side}{n}", "question": f"What is on shelf {n} {words}?", "answer": "nails"}
+            for n in range(12)
+        ]
+        (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "notes.txt").write_text("Every shelf holds nails.\n")
+    file = tmp_path / "desk.toml"
+    file.write_text(STUDY.format(url=server.url))
+    return file
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "out"
+
+
+def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(heedful, study, out):
+    done = heedful("study", "run", str(study), "--out", str(out), "--json")
+    assert done.code == 0, done.err
+    found = done.json
+    assert found["arms"]["baseline"]["accuracy"] == 0
+    assert found["arms"]["heedful"]["accuracy"] == 1
+    assert found["delta"]["value"] == 1
+    assert found["test_openings"] == 1
+    assert heedful("study", "report", str(out), "--json").json == found
+    status = heedful("study", "status", str(out), "--json").json
+    assert (status["locked"], status["seconds_left"]) == (True, 0)
+    assert heedful("study", "verify", str(out), "--json").json["moved"] == []
+    assert heedful("study", "fit", str(out), "--json").json["rows"] == 12
+
+
+def one_sentence(done, code, *says):
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    complaint = done.err.strip().splitlines()[-1]
+    for words in says:
+        assert words in complaint
+
+
+def test_a_wrong_key_is_named(heedful, study, out):
+    study.write_text(study.read_text().replace("families", "famlies"))
+    one_sentence(heedful("study", "run", str(study), "--out", str(out)), 2, "famlies")
+
+
+def test_data_that_are_not_there_and_data_that_are_not_the_published_ones(heedful, tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text('name = "s"\nbenchmark = "svamp"\n[sources.retry]\nkind = "retry"\n')
+    command = ("study", "record", str(file), "--out", str(tmp_path / "out"))
+    one_sentence(heedful(*command), 3, "HEEDFUL_DATA", "--data")
+    one_sentence(heedful(*command, "--data", str(tmp_path)), 3, "train.jsonl")
+    (tmp_path / "svamp").mkdir()
+    (tmp_path / "svamp" / "train.jsonl").write_text("{}\n")
+    one_sentence(heedful(*command, "--data", str(tmp_path)), 2, "sha256", "5478cc5f")
+
+
+def test_a_test_question_inside_a_bank_is_refused(heedful, study, out):
+    (study.parent / "notes.txt").write_text("what is on shelf 3 in the HALL\n")
+    one_sentence(heedful("study", "record", str(study), "--out", str(out)), 2, "test side")
+
+
+def test_an_endpoint_without_logprobs_records_nothing(heedful, study, out):
+    with FaultyServer(lambda request: answers_without_logprobs("nails")) as silent:
+        study.write_text(STUDY.format(url=silent.url))
+        done = heedful("study", "record", str(study), "--out", str(out))
+    one_sentence(done, 1, "nothing was recorded", "log-probs")
+    assert not (out / "ledger.jsonl").exists()
+
+
+@contextmanager
+def small_disk(size):
+    """No file may grow beyond `size` bytes, which a writer meets like a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
+def test_a_full_disk_stops_the_recording_and_nothing_is_lost(heedful, study, server, out):
+    code = "import sys; from heedful.cli.main import run; sys.argv[0] = 'heedful'; run()"
+    command = [sys.executable, "-c", code, "study", "record", str(study), "--out", str(out)]
+    with small_disk(8000):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "what was recorded is kept" in done.stderr.strip().splitlines()[-1]
+    kept = dict(Ledger(out / "ledger.jsonl").passes)
+    assert kept
+    before = len(server.requests)
+    assert heedful("study", "record", str(study), "--out", str(out)).code == 0
+    whole = Ledger(out / "ledger.jsonl").passes
+    assert len(whole) == 24
+    assert {key: whole[key] for key in kept} == kept
+    assert len(server.requests) - before == 1 + 24 - len(kept)
+
+
+def test_what_moved_after_the_lock_is_named_and_the_test_side_stays_closed(heedful, study, out):
+    for step in ("record", "fit", "lock"):
+        assert heedful("study", step, str(study), "--out", str(out)).code == 0
+    (out / "notes.txt").write_text("Every shelf holds glue.\n")
+    one_sentence(heedful("study", "test", str(out)), 4, "bank:notes")
+    one_sentence(heedful("study", "verify", str(out)), 4, "bank:notes")
+    assert not any(row.side == "test" for row in Ledger(out / "ledger.jsonl").passes.values())
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [("fit", "heedful study record"), ("lock", "heedful study fit"), ("test", "heedful study lock")],
+)
+def test_a_step_too_early_says_what_to_run_first(heedful, study, out, step, says):
+    one_sentence(heedful("study", step, str(study), "--out", str(out)), 2, says)
+
+
+def test_a_folder_that_is_no_study(heedful, tmp_path):
+    one_sentence(heedful("study", "report", str(tmp_path)), 2, "study.toml")

@@ -1,0 +1,85 @@
+"""The demo's study for real, with the embedded model; and live against replay on the ledger it recorded."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from heedful import Controller, EmbeddedModel, arms
+from heedful.decisions import read_policy
+from heedful.demo.run import run_demo
+from heedful.demo.scenario import SOURCE
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.workspace import Workspace, read_json
+from heedful.report.build import build_report
+from heedful.types import Decode, Prompt, Traits
+
+
+@dataclass
+class Remembering:
+    """Decodes a prompt once, so that live and replay look at the same answers of a real model."""
+
+    inner: EmbeddedModel
+    decodes: dict[str, Decode] = field(default_factory=dict)
+
+    @property
+    def traits(self) -> Traits:
+        return self.inner.traits
+
+    async def decode(self, prompt: Prompt) -> Decode:
+        if prompt.digest not in self.decodes:
+            self.decodes[prompt.digest] = await self.inner.decode(prompt)
+        return self.decodes[prompt.digest]
+
+
+@pytest.fixture(scope="module")
+def ran(engine, minilm, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "study"
+    model = Remembering(engine)
+    return folder, model, asyncio.run(run_demo(folder, model, 20, lambda side, told: None))
+
+
+def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
+    folder, _, shown = ran
+    space = Workspace(Path(folder))
+    rows = Ledger(space.ledger).passes.values()
+    assert len([row for row in rows if row.side == "fit"]) == 2 * 30
+    assert len([row for row in rows if row.side == "test"]) == 2 * 20
+    assert shown.policy == read_policy(read_json(space.lock, "")["policy"])
+    found = build_report(space).summary
+    assert found["model_calls"] == sum(row.calls for row in rows)
+    for arm, name in (("never", "baseline"), ("heedful", "heedful")):
+        score, reported = shown.score(arm), found["arms"][name]
+        assert (score.n, score.right / score.n, score.helps, score.hurts) == (
+            reported["n"],
+            reported["accuracy"],
+            reported["helps"],
+            reported["hurts"],
+        )
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        arms.never(),
+        arms.always(SOURCE),
+        arms.gate(SOURCE, -0.4),
+        arms.gate(SOURCE, -0.5, signal="min"),
+        arms.choose(SOURCE, -0.3, 0.0),
+        arms.choose(SOURCE, -0.2, 0.1, signal="median"),
+        arms.choose(SOURCE, float("inf"), -0.2, signal="answer_mean"),
+    ],
+)
+def test_live_and_replay_agree_on_a_real_ledger(ran, policy):
+    _, model, shown = ran
+    replayed = shown.replayer.replay(policy)
+    memory = {SOURCE: shown.setting.sources("test", 0)[SOURCE]}
+    controller = Controller(model=model, policy=policy, sources=memory)
+    for place, item in enumerate(shown.questions):
+        live = controller.answer_sync(shown.setting.benchmark.task(item))
+        column = shown.replayer.first(policy.first if replayed.chosen[place] < 0 else SOURCE)
+        assert live.answer == column.passes[place].answer
+        assert live.calls == replayed.calls[place]
+        assert (live.route.choice == "consult") == replayed.consulted[place]
+        assert shown.setting.benchmark.grade(live.answer, item) == replayed.right[place]
