@@ -1,13 +1,18 @@
 """Every model adapter passes the public conformance suite, and the suite refuses what does not conform."""
 
 import asyncio
+import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from heedful import ModelError, ScriptedModel
+from heedful.benchmarks import BENCHMARKS
+from heedful.benchmarks.questions import OwnQuestions
 from heedful.models.scripted import SCRIPTED
-from heedful.testing import check_model, check_model_fails_openly
+from heedful.testing import check_benchmark, check_model, check_model_fails_openly
 from heedful.types import Decode, Token
 
 
@@ -43,3 +48,32 @@ def test_a_model_that_changes_its_mind_does_not_conform():
     replies = iter(["blue", "red", "blue", "red"])
     with pytest.raises(AssertionError, match="same twice"):
         asyncio.run(check_model(ScriptedModel(script=lambda prompt: next(replies))))
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.skipif("HEEDFUL_DATA" not in os.environ, reason="the published data are not part of heedful")
+def test_the_benchmarks_conform(name):
+    check_benchmark(BENCHMARKS[name], Path(os.environ["HEEDFUL_DATA"]))
+
+
+def written(folder, *rows):
+    lines = [json.dumps({"id": id, "question": question, "answer": answer}) for id, question, answer in rows]
+    (folder / "q.jsonl").write_text("\n".join(lines))
+    return OwnQuestions(name="own", fit=Path("q.jsonl"))
+
+
+def test_own_questions_conform(tmp_path):
+    check_benchmark(written(tmp_path, ("1", "Who?", "Ann"), ("2", "Where?", "Ghent")), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ([("1", "Who?", "Ann"), ("1", "Where?", "Ghent")], "an id of its own"),
+        ([("1", "Who?", ""), ("2", "Where?", "Ghent")], "graded wrong"),
+        ([], "has rows"),
+    ],
+)
+def test_a_benchmark_that_does_not_conform_is_told_why(tmp_path, rows, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_benchmark(written(tmp_path, *rows), tmp_path)

@@ -1,4 +1,4 @@
-"""Conformance suites: what every model and every bank must do, for the people who write one.
+"""Conformance suites: what every model, bank, store and benchmark must do, for the people who write one.
 
     def test_my_model_conforms():
         asyncio.run(check_model(MyModel()))
@@ -8,12 +8,14 @@ Each raises `AssertionError` with a sentence that says what does not hold.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from heedful.errors import LogprobError, ModelError
 from heedful.memory.formats import new_entry
-from heedful.ports import Bank, Model, Store
+from heedful.ports import Bank, Benchmark, Model, Store
+from heedful.stages.answer import read_answer
 from heedful.stages.confidence import check_logprobs
-from heedful.types import Decode, Entry, Evidence, Message, Prompt
+from heedful.types import Decode, Entry, Evidence, Item, Message, Prompt, Side
 
 QUESTION = Prompt(messages=(Message(role="user", content="Say the word blue."),), max_tokens=12)
 ENTRIES = (
@@ -106,6 +108,34 @@ def _retired(entry: Entry) -> Entry:
     return Entry(
         id=entry.id, kind=entry.kind, text=entry.text, response=entry.response, state="retired", reason="test"
     )
+
+
+def check_benchmark(benchmark: Benchmark, data: Path) -> None:
+    """A benchmark gives the same rows every time, tells its sides apart and grades its own targets right."""
+    require(isinstance(benchmark, Benchmark), "a benchmark has a name, load, task, grade and exemplar")
+    sides: dict[Side, Sequence[Item]] = {side: benchmark.load(data, side) for side in ("fit", "test")}
+    items = [item for rows in sides.values() for item in rows]
+    require(bool(items), "a benchmark has rows")
+    for side, rows in sides.items():
+        require(list(benchmark.load(data, side)) == list(rows), "the rows of a side come in one order")
+    ids = [item.id for item in items]
+    require(len(set(ids)) == len(ids), "every row has an id of its own, over both sides")
+    for item in items:
+        task = benchmark.task(item)
+        require(task.id == item.id, "a task keeps its row's id")
+        require(item.question in task.question, "a task asks its row's question")
+        require(benchmark.grade(item.answer, item), f"the target of {item.id} is graded right")
+        require(not benchmark.grade("", item), "an empty answer is graded wrong")
+        _check_exemplar(benchmark, item)
+
+
+def _check_exemplar(benchmark: Benchmark, item: Item) -> None:
+    worked = benchmark.exemplar(item)
+    if worked is None:
+        return
+    require(worked.kind == "exemplar" and bool(worked.response), "an exemplar has a worked response")
+    said = read_answer(Decode(text=worked.response), benchmark.task(item))
+    require(benchmark.grade(said.answer, item), f"the exemplar of {item.id} says the right answer")
 
 
 def check_store(store: Store) -> None:

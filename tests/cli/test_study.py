@@ -150,6 +150,13 @@ def test_what_moved_after_the_lock_is_named_and_the_test_side_stays_closed(heedf
     assert not any(row.side == "test" for row in Ledger(out / "ledger.jsonl").passes.values())
 
 
+def test_another_model_behind_the_same_name_breaks_the_lock(heedful, study, server, out):
+    for step in ("record", "fit", "lock"):
+        assert heedful("study", step, str(study), "--out", str(out)).code == 0
+    server.script = lambda request: answers("Salt." if "the sea" in request.question else "nails")
+    one_sentence(heedful("study", "test", str(out)), 4, "the endpoint's replies")
+
+
 @pytest.mark.parametrize(
     ("step", "says"),
     [("fit", "heedful study record"), ("lock", "heedful study fit"), ("test", "heedful study lock")],

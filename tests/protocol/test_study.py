@@ -107,7 +107,7 @@ def through_lock(file, model):
     setting = prepare(space.study, None)
     asyncio.run(record(space, setting, model, "fit", nobody))
     fit_study(space, setting)
-    lock_study(space, setting, model)
+    asyncio.run(lock_study(space, setting, model))
     return space, setting
 
 
@@ -166,7 +166,7 @@ def test_a_journal_that_was_changed_is_refused(locked):
 def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(locked):
     space, setting = locked
     with pytest.raises(LockError, match="stays locked"):
-        lock_study(space, setting, shelf_model())
+        asyncio.run(lock_study(space, setting, shelf_model()))
     assert read_policy(read_json(space.lock, "")["policy"]) == read_policy(read_json(space.fit, "")["policy"])
 
 
@@ -174,12 +174,12 @@ def test_whatever_moves_is_named(locked):
     model = shelf_model()
     space, setting = locked
     lock, ledger = read_json(space.lock, ""), Ledger(space.ledger)
-    assert moved(lock, setting, model.traits, ledger) == []
+    assert moved(lock, setting, model.traits, None, ledger) == []
     for name in lock["digests"]:
         tampered = {**lock, "digests": {**lock["digests"], name: "0" * 64}}
-        assert moved(tampered, setting, model.traits, ledger) == ["the lock itself", name]
+        assert moved(tampered, setting, model.traits, None, ledger) == ["the lock itself", name]
     softer = {**lock, "policy": {**lock["policy"], "threshold": "always"}}
-    assert moved(softer, setting, model.traits, ledger) == ["the lock itself", "policy"]
+    assert moved(softer, setting, model.traits, None, ledger) == ["the lock itself", "policy"]
 
 
 def change_bank(space):
@@ -234,7 +234,7 @@ def test_another_model_breaks_the_lock(locked):
     space, setting = locked
     other = shelf_model(traits=replace(SCRIPTED, fingerprint="other"))
     with pytest.raises(LockError, match="model"):
-        verify_lock(space, setting, other)
+        asyncio.run(verify_lock(space, setting, other))
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def verify(place: Place, data: Data = None, out: Out = None, json: Json = False)
     from heedful.protocol.steps import verify_lock
 
     space, setting = _opened(place, data, out)
-    locked = verify_lock(space, setting, _model(setting))
+    locked = asyncio.run(verify_lock(space, setting, _model(setting)))
     if json:
         print_json({"study": locked["study"], "lock": locked["lock"], "moved": []})
         return
@@ -159,7 +159,7 @@ def _fit(space: "Workspace", setting: "Setting") -> dict[str, Any]:
 def _lock(space: "Workspace", setting: "Setting", model: "Model") -> dict[str, Any]:
     from heedful.protocol.steps import lock_study
 
-    return lock_study(space, setting, model)
+    return asyncio.run(lock_study(space, setting, model))
 
 
 def _report(space: "Workspace", json: bool) -> None:

@@ -105,7 +105,7 @@ async def run_demo(folder: Path, model: Model, limit: int | None, tell: Tell) ->
     setting = prepare(space.study, None)
     await record(space, setting, model, "fit", partial(tell, "fit"))
     fit_study(space, setting)
-    lock = lock_study(space, setting, model)
+    lock = await lock_study(space, setting, model)
     await open_test_side(space, setting, model, partial(tell, "test"))
     policy = read_policy(lock["policy"])
     replayer = Replayer(side_table(space, setting, "test"))

@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import heedful.control
 from heedful.benchmarks.items import items_digest
 from heedful.errors import LockError
+from heedful.ports import Model
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import Setting
 from heedful.stages.compose import first_prompt
-from heedful.types import Item, Side, Traits, digest_of
+from heedful.types import Item, Message, Prompt, Side, Traits, digest_of
 
 DECIDING_CODE = (
     "types.py",
@@ -34,8 +36,34 @@ PLANNED = (
 )
 
 
+Probe = Mapping[str, Any]
+"""How an endpoint's model writes: its reply to one question and how sure it was."""
+PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=24)
+PROBE_TOLERANCE = 0.1
+"""The same weights on another day differ by less than this in the mean log-prob of the reply."""
+
+
+async def probe(model: Model) -> Probe | None:
+    """A reply that stands for an endpoint's weights, which its name does not tell; None for weights at hand."""
+    if not model.traits.endpoint.startswith("http"):
+        return None
+    decode = await model.decode(PROBE)
+    return {"text": decode.text, "mean": fmean(token.logprob for token in decode.tokens)}
+
+
+def same_probe(one: Probe | None, other: Probe | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(one["text"] == other["text"] and abs(one["mean"] - other["mean"]) <= PROBE_TOLERANCE)
+
+
 def make_lock(
-    setting: Setting, model: Traits, ledger: Ledger, fitted: Mapping[str, Any], at: str
+    setting: Setting,
+    model: Traits,
+    probed: Probe | None,
+    ledger: Ledger,
+    fitted: Mapping[str, Any],
+    at: str,
 ) -> dict[str, Any]:
     """The lock of a fitted study; `fitted` is what `heedful study fit` wrote."""
     content = {
@@ -44,7 +72,7 @@ def make_lock(
         "locked_at": at,
         "policy": fitted["policy"],
         "fit": {key: value for key, value in fitted.items() if key != "policy"},
-        "model": {"name": model.name, "endpoint": model.endpoint},
+        "model": {"name": model.name, "endpoint": model.endpoint, "probe": probed},
         "sources": {name: dict(source.spec) for name, source in setting.sources("test", 0).items()},
         "kinds": {name: settings.kind for name, settings in setting.study.sources.items()},
         "splits": {
@@ -82,18 +110,24 @@ def digests(setting: Setting, model: Traits, ledger: Ledger, policy: Mapping[str
     }
 
 
-def moved(lock: Mapping[str, Any], setting: Setting, model: Traits, ledger: Ledger) -> list[str]:
+def moved(
+    lock: Mapping[str, Any], setting: Setting, model: Traits, probed: Probe | None, ledger: Ledger
+) -> list[str]:
     """The names of what is not as it was locked."""
     content = {key: value for key, value in lock.items() if key != "lock"}
     names = [] if digest_of(content) == lock.get("lock") else ["the lock itself"]
+    if not same_probe(lock["model"].get("probe"), probed):
+        names.append("the endpoint's replies")
     now = digests(setting, model, ledger, lock["policy"])
     locked = lock["digests"]
     return names + [name for name in {**locked, **now} if locked.get(name) != now.get(name)]
 
 
-def refuse_moved(lock: Mapping[str, Any], setting: Setting, model: Traits, ledger: Ledger) -> None:
+def refuse_moved(
+    lock: Mapping[str, Any], setting: Setting, model: Traits, probed: Probe | None, ledger: Ledger
+) -> None:
     """Raise `LockError` that names each thing that moved."""
-    if names := moved(lock, setting, model, ledger):
+    if names := moved(lock, setting, model, probed, ledger):
         raise LockError(
             f"the lock of {lock['study']} is broken: {', '.join(names)} moved since {lock['locked_at']}; "
             "put it back, or lock anew and say so"

@@ -11,7 +11,7 @@ from heedful.ports import Model
 from heedful.protocol.fit import Fitted, Held, fit
 from heedful.protocol.harm import Certificate, fit_within_limit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import log_event, make_lock, refuse_moved
+from heedful.protocol.lock import log_event, make_lock, probe, refuse_moved
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
 from heedful.protocol.table import Table, read_table
@@ -72,21 +72,21 @@ def side_table(space: Workspace, setting: Setting, side: Side) -> Table:
     return read_table(Ledger(space.ledger), side, [item.id for item in items], setting.study.seeds)
 
 
-def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
+async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
     """Fix everything that decides the test result."""
     if space.lock.exists():
         raise LockError(f"{space.lock} exists already: a locked study stays locked; use another folder")
     fitted = read_json(space.fit, "run heedful study fit first")
-    lock = make_lock(setting, model.traits, Ledger(space.ledger), fitted, now())
+    lock = make_lock(setting, model.traits, await probe(model), Ledger(space.ledger), fitted, now())
     write_json(space.lock, lock)
     log_event(space.journal, "locked", lock["lock"], lock["locked_at"])
     return lock
 
 
-def verify_lock(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
+async def verify_lock(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
     """The lock, if nothing moved since it was made."""
     lock = read_json(space.lock, "run heedful study lock first")
-    refuse_moved(lock, setting, model.traits, Ledger(space.ledger))
+    refuse_moved(lock, setting, model.traits, await probe(model), Ledger(space.ledger))
     return lock
 
 
@@ -94,7 +94,7 @@ async def open_test_side(
     space: Workspace, setting: Setting, model: Model, on_progress: OnProgress
 ) -> dict[str, Any]:
     """Verify the lock, log that the test side is opened, and record it."""
-    lock = verify_lock(space, setting, model)
+    lock = await verify_lock(space, setting, model)
     if not setting.splits.test:
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
     begun, whole = _test_side_progress(space, setting)
