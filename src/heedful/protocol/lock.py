@@ -44,7 +44,7 @@ PROBE_TOLERANCE = 0.1
 
 
 async def probe(model: Model) -> Probe | None:
-    """A reply that stands for an endpoint's weights, which its name does not tell; None for weights at hand."""
+    """A reply that stands for an endpoint's weights; None for weights at hand, which their digest tells."""
     if not model.traits.endpoint.startswith("http"):
         return None
     decode = await model.decode(PROBE)
