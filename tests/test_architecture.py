@@ -22,10 +22,11 @@ MAY_IMPORT = {
     "testing": {"types", "errors", "ports", "stages", "memory"},
     "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
     "stats": {"errors"},
+    "governance": {"types", "errors"},
     "benchmarks": {"types", "errors", "ports", "memory"},
     "protocol": {
         *("types", "errors", "ports", "stages", "sources", "control", "decisions"),
-        *("memory", "models", "benchmarks", "stats"),
+        *("memory", "models", "benchmarks", "stats", "governance"),
     },
     "report": {"types", "errors", "decisions", "stages", "stats", "protocol"},
     "cli": None,
@@ -35,7 +36,7 @@ MAY_IMPORT = {
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
     *("memory/ranking", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
-    *("stats/", "protocol/", "report/"),
+    *("stats/", "governance/", "protocol/", "report/"),
 )
 """Modules that are themselves imported only where they are used."""
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant"]
 Placement = Literal["auto", "after", "before", "system", "turns"]
 Kind = Literal["fact", "rule", "exemplar", "hint"]
-State = Literal["active", "retired", "protected"]
+State = Literal["active", "quarantined", "retired", "protected"]
 Side = Literal["fit", "test"]
 JsonSchema = Mapping[str, Any]
 Spec = Mapping[str, str | int | float | None]

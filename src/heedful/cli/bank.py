@@ -2,13 +2,19 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heedful.cli.govern import SourceName, StudyFolder
 from heedful.cli.options import BankName, Json, Store
 from heedful.cli.output import print_json, result, say
 from heedful.types import Entry, Kind, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heedful.memory import SqliteStore
 
 app = typer.Typer(
     help="Import, look at, retire and export memory entries.", no_args_is_help=True, rich_markup_mode=None
@@ -86,6 +92,7 @@ def ls(
         str | None, typer.Option("--bank", "-b", help="Name of the bank [default: all banks].")
     ] = None,
     state: Annotated[State | None, typer.Option(help="Only entries in this state.")] = None,
+    sort: Annotated[Literal["age", "harm"], typer.Option(help="Oldest, or most harmful, first.")] = "age",
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -96,7 +103,9 @@ def ls(
     if bank is not None:
         require_bank(opened, bank)
     names = [bank] if bank is not None else list(opened.banks())
-    found = {name: [e for e in opened.entries(name) if state is None or e.state == state] for name in names}
+    found = {
+        name: [e for e in _sorted(opened, name, sort) if state is None or e.state == state] for name in names
+    }
     if json:
         print_json(
             {"banks": {name: [_fields(entry) for entry in entries] for name, entries in found.items()}}
@@ -106,6 +115,42 @@ def ls(
         say("no bank yet: heedful bank import FILE makes one")
     for name, entries in found.items():
         _draw(name, entries)
+
+
+@app.command()
+def evidence(
+    bank: BankName = "default",
+    study: StudyFolder = None,
+    source: SourceName = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Show what each entry did: uses, helps, hurts, mean utility with its interval."""
+    from heedful.cli.govern import bank_standings, standing_fields
+    from heedful.cli.opening import open_store, require_bank
+    from heedful.governance.evidence import by_harm
+
+    opened = open_store(store)
+    require_bank(opened, bank)
+    found = by_harm(bank_standings(opened, bank, study, source))
+    if json:
+        print_json({"bank": bank, "entries": [standing_fields(one) for one in found]})
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "uses", "tasks", "helps", "hurts", "mean utility [95%]", "state", "text"):
+        table.add_column(
+            heading,
+            no_wrap=heading != "text",
+            justify="left" if heading in ("id", "state", "text") else "right",
+        )
+    for one in found:
+        mean = f"{one.mean:+.2f} [{one.low:+.2f}, {one.high:+.2f}]" if one.tasks else "not used"
+        counts = (str(n) for n in (one.uses, one.tasks, one.helps, one.hurts))
+        table.add_row(escape(one.entry.id), *counts, mean, escape(_state(one.entry)), escape(one.entry.text))
+    result().print(table)
 
 
 @app.command()
@@ -152,7 +197,7 @@ def retire(
 def restore(
     entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
 ) -> None:
-    """Make a retired or protected entry an ordinary one again."""
+    """Make a retired, quarantined or protected entry an ordinary one again."""
     _change(entry, "active", reason, bank, store, json)
 
 
@@ -193,6 +238,15 @@ def export(
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
     say(f"{len(entries)} entries written to {file}")
+
+
+def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
+    entries = store.entries(bank)
+    if by == "age":
+        return entries
+    from heedful.governance.evidence import by_harm, standings
+
+    return [one.entry for one in by_harm(standings(entries, store.evidence(bank)))]
 
 
 def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import ask, bank, demo, doctor, probe, study, weights, why
+from heedful.cli import ask, bank, demo, doctor, govern, probe, study, weights, why
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("why")(why.why)
 app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
 app.add_typer(bank.app, name="bank")
+app.command("govern")(govern.govern)
 app.add_typer(weights.app, name="weights")
 app.add_typer(study.app, name="study")
 

@@ -17,7 +17,7 @@ Method = Literal["dense", "bm25", "bm25_rerank"]
 
 
 class MemoryBank:
-    """A snapshot of entries; only those that are not retired can be recalled."""
+    """A snapshot of entries; those in quarantine or retired are not recalled."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class MemoryBank:
         self.method = method
         self.threshold = threshold
         self._entries = tuple(entries)
-        self._live = [entry for entry in entries if entry.state != "retired"]
+        self._live = [entry for entry in entries if entry.state in ("active", "protected")]
         self._embedder = embedder or _minilm
         self._cache = cache
         self._index: Index | None = None

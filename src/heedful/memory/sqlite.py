@@ -88,15 +88,24 @@ class SqliteStore:
             return [(at, state, reason) for at, state, reason in rows.fetchall()]
 
     def mark(self, bank: str, entry: str, state: State, reason: str) -> Entry:
-        """Change an entry's state; a protected entry must be restored before it can be retired."""
+        """Change an entry's state; a protected entry must be restored before it can be set aside."""
+        return self.mark_all(bank, [(entry, state, reason)])[0]
+
+    def mark_all(self, bank: str, marks: Sequence[tuple[str, State, str]]) -> list[Entry]:
+        """Change the states of several entries (id, state, reason), all or none."""
+        changed = []
         with self.database.writing() as connection:
-            known = self.entry(bank, entry)
-            if state == "retired" and known.state == "protected":
-                raise UsageError(f"entry {known.id!r} is protected; heedful bank restore {known.id} first")
-            if state == known.state and reason in ("", known.reason):
-                return known
-            _mark(connection, bank, known.id, state, reason)
-            return replace(known, state=state, reason=reason)
+            for entry, state, reason in marks:
+                known = self.entry(bank, entry)
+                if state in ("quarantined", "retired") and known.state == "protected":
+                    raise UsageError(
+                        f"entry {known.id!r} is protected; heedful bank restore {known.id} first"
+                    )
+                if state != known.state or reason not in ("", known.reason):
+                    _mark(connection, bank, known.id, state, reason)
+                    known = replace(known, state=state, reason=reason)
+                changed.append(known)
+        return changed
 
     def observe(self, bank: str, evidence: Sequence[Evidence]) -> None:
         """Keep evidence; it is on disk when this returns."""

@@ -1,0 +1,1 @@
+"""What each memory entry did, and which have to go."""

@@ -1,0 +1,85 @@
+"""Decide which entries have to go, on evidence alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from heedful.errors import UsageError
+from heedful.governance.bounds import rule_named
+from heedful.governance.evidence import Standing
+from heedful.types import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How entries are judged."""
+
+    rule: str = "betting"
+    confidence: float = 0.95
+    max_share: float = 0.25
+    """At most this share of a bank's live entries goes at once."""
+    quarantine: bool = False
+    """An entry that is condemned for the first time is set aside, and retired when it is again."""
+
+    def __post_init__(self) -> None:
+        rule_named(self.rule)
+        if not 0 < self.confidence < 1:
+            raise UsageError(f"a confidence lies between 0 and 1, not at {self.confidence}")
+        if not 0 < self.max_share <= 1:
+            raise UsageError(f"the share that may go lies between 0 and 1, not at {self.max_share}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """An entry that is condemned: what happens to it, and why."""
+
+    standing: Standing
+    bound: float
+    """The most that its mean utility can be, with the asked confidence."""
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    going: Sequence[Sentence]
+    spared: Sequence[Sentence] = field(default=())
+    """Condemned, but protected or beyond the share that may go at once."""
+
+
+def review(found: Sequence[Standing], terms: Terms) -> Review:
+    """Who goes under these terms, the most harmful first."""
+    live = [one for one in found if one.entry.state in ("active", "protected")]
+    judged = [_judged(one, terms) for one in found if one.entry.state != "retired"]
+    condemned = sorted((one for one in judged if one.bound < 0), key=lambda one: one.bound)
+    room = int(terms.max_share * len(live))
+    going: list[Sentence] = []
+    spared: list[Sentence] = []
+    for one in condemned:
+        if one.standing.entry.state == "protected":
+            spared.append(_spared(one, "protected"))
+        elif one.standing.entry.state == "active" and room == 0:
+            spared.append(_spared(one, f"at most {terms.max_share:.0%} of a bank goes at once"))
+        else:
+            going.append(one)
+            room -= one.standing.entry.state == "active"
+    return Review(going=going, spared=spared)
+
+
+def _judged(standing: Standing, terms: Terms) -> Sentence:
+    bound = rule_named(terms.rule)(standing.utilities, 1 - terms.confidence)
+    first_time = terms.quarantine and standing.entry.state == "active"
+    why = (
+        f"{terms.rule}: mean utility {standing.mean:+.2f} over {standing.tasks} tasks "
+        f"({standing.helps} helps, {standing.hurts} hurts), below {bound:+.2f} with {terms.confidence:.0%}"
+    )
+    state: State = "quarantined" if first_time else "retired"
+    return Sentence(standing=standing, bound=bound, state=state, reason=why)
+
+
+def _spared(one: Sentence, why: str) -> Sentence:
+    return Sentence(
+        standing=one.standing,
+        bound=one.bound,
+        state=one.standing.entry.state,
+        reason=f"{one.reason}; stays: {why}",
+    )
