@@ -15,20 +15,21 @@ from pathlib import Path
 
 import pytest
 
-from heedful import Database, SqliteJournal, SqliteStore, read_entries
+from heedful import Database, SqliteJournal, SqliteStore, new_entry, read_entries
+from heedful.types import Evidence
 
 pytestmark = pytest.mark.slow
 ENTRIES = 3000
 BANKS = ("first", "second", "third")
 # The command line itself, several times in one process, under SQLite's own trace: the child says
 # which statement it is about to run, and goes on.
-IMPORTING = """
-import sqlite3, sys
+COMMANDING = """
+import json, sqlite3, sys
 from collections import Counter
 from functools import partial
 from heedful.cli.main import run
 
-moment, file, store, *banks = sys.argv[1:]
+moment, commands = sys.argv[1], json.loads(sys.argv[2])
 seen = Counter()
 
 def told(statement):
@@ -43,8 +44,8 @@ class Told(sqlite3.Connection):
         self.set_trace_callback(told)
 
 sqlite3.connect = partial(sqlite3.connect, factory=Told)
-for bank in banks:
-    sys.argv = ["heedful", "bank", "import", file, "--bank", bank, "--store", store]
+for command in commands:
+    sys.argv = ["heedful", *command]
     try:
         run()
     except SystemExit as end:
@@ -139,10 +140,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+def imports(file: Path, store: Path, *banks: str) -> str:
+    """The commands that import a file into each bank, for a child."""
+    return json.dumps([["bank", "import", str(file), "--bank", b, "--store", str(store)] for b in banks])
+
+
 @pytest.mark.parametrize("moment", moments())
 def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp_path):
     path = tmp_path / "heedful.db"
-    with child(IMPORTING, moment, file, path, *BANKS) as importing:
+    with child(COMMANDING, moment, imports(file, path, *BANKS)) as importing:
         printed = killed_at(importing, lambda line: line == moment)
     whole, _ = read_entries(file)
     acknowledged = [bank for bank in BANKS if f"{ENTRIES} entries added to bank {bank}" in printed]
@@ -156,6 +162,30 @@ def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp
         assert all(store.entries(bank) == whole for bank in BANKS)
 
 
+@pytest.mark.parametrize("moment", ["INSERT 1", "INSERT 7", "INSERT 20", "COMMIT 1", "COMMIT 2", "the end"])
+def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_again(moment, tmp_path):
+    path = tmp_path / "heedful.db"
+    bad = [new_entry(f"Rule {n}.", kind="rule", id=f"e{n}") for n in range(20)]
+    with opened(path) as database:
+        store = SqliteStore(database)
+        store.put("bad", bad)
+        hurt = [
+            Evidence(entry=e.id, version=e.digest, task=f"t{n}", utility=-1.0) for e in bad for n in range(20)
+        ]
+        store.observe("bad", hurt)
+    govern = ["govern", "--bank", "bad", "--max-share", "1", "--apply", "--json", "--store", str(path)]
+    with child(COMMANDING, moment, json.dumps([govern])) as governing:
+        printed = killed_at(governing, lambda line: line == moment)
+    with opened(path) as database:
+        states = {entry.state for entry in SqliteStore(database).entries("bad")}
+        assert states in ({"active"}, {"retired"})
+        assert states == {"retired"} or moment != "the end"
+        assert "the end" in printed or moment != "the end"
+    subprocess.run([sys.executable, "-m", "heedful", *govern], check=True, capture_output=True)
+    with opened(path) as database:
+        assert {entry.state for entry in SqliteStore(database).entries("bad")} == {"retired"}
+
+
 def test_the_moments_are_at_least_twenty_and_differ():
     assert len(set(moments())) == len(moments()) >= 20
 
@@ -164,7 +194,7 @@ def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_k
     path = tmp_path / "heedful.db"
     for round, moment in enumerate(["COMMIT 2", "INSERT 2000", f"{ENTRIES} entries added to bank third-2"]):
         banks = [f"{bank}-{round}" for bank in BANKS]
-        with child(IMPORTING, moment, file, path, *banks) as importing:
+        with child(COMMANDING, moment, imports(file, path, *banks)) as importing:
             killed_at(importing, lambda line, moment=moment: line == moment)
     with opened(path) as database:
         banks = SqliteStore(database).banks()
@@ -207,7 +237,7 @@ def test_a_new_store_that_another_process_is_just_making_is_waited_for(file, tmp
     path = tmp_path / "heedful.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with child(IMPORTING, "BEGIN 1", file, path, "first") as importing:
+        with child(COMMANDING, "BEGIN 1", imports(file, path, "first")) as importing:
             read_until(importing, lambda line: line == "BEGIN 1")
             other.execute("COMMIT")
             printed = read_until(importing, lambda line: line == "the end")

@@ -19,7 +19,8 @@ from heedful.errors import (
 )
 from heedful.memory import MemoryBank, SqliteStore
 from heedful.memory.database import Database
-from heedful.memory.formats import new_entry, read_entries
+from heedful.memory.entries import new_entry
+from heedful.memory.formats import read_entries
 from heedful.memory.journal import SqliteJournal
 from heedful.models.chat import ChatModel
 from heedful.models.embedded import EmbeddedModel

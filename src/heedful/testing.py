@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from heedful.errors import LogprobError, ModelError
-from heedful.memory.formats import new_entry
+from heedful.memory.entries import new_entry
 from heedful.ports import Bank, Benchmark, Model, Store
 from heedful.stages.answer import read_answer
 from heedful.stages.confidence import check_logprobs

@@ -1,9 +1,11 @@
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from heedful import MalformedError, UsageError, new_entry, read_entries
-from heedful.memory.formats import write_entries
+from heedful.memory.formats import format_of, write_entries
 
 
 def test_jsonl_round_trips(tmp_path):
@@ -12,7 +14,7 @@ def test_jsonl_round_trips(tmp_path):
         new_entry("2 + 2?", kind="exemplar", response="4\nyes", source="hand"),
     ]
     file = tmp_path / "bank.jsonl"
-    file.write_text("".join(f"{line}\n" for line in write_entries(entries, "jsonl")))
+    file.write_text(write_entries(entries, "jsonl"))
     assert read_entries(file) == (entries, [])
 
 
@@ -82,3 +84,118 @@ def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path):
     (tmp_path / "a.txt").write_text("- Sing.\n", encoding="utf-8-sig")
     (tmp_path / "a.jsonl").write_text('{"text": "Sing."}\n', encoding="utf-8-sig")
     assert [read_entries(tmp_path / name)[0][0].text for name in ("a.txt", "a.jsonl")] == ["Sing.", "Sing."]
+
+
+EXPERIENCES = """{
+  "G0": "Unité: keep units — always.",
+  "G1": "Check: the \\"rest\\" cannot exceed the start."
+}"""
+AGENT = """agent:
+  name: solver
+  instructions: |
+    You solve problems. Read the experiences first.
+    [G0]. Unité: keep units — always.
+    [G1]. Check: the "rest" cannot exceed the start.
+  tools: []
+"""
+PLAYBOOK = """## STRATEGIES & INSIGHTS
+[str-00001] helpful=3 harmful=1 :: Break problems into steps.
+[str-00002] helpful=0 harmful=0 :: Name the unit.
+
+## COMMON MISTAKES
+[mis-00001] helpful=0 harmful=2 :: Do not add unlike things.
+"""
+MEMORIES = json.dumps(
+    {
+        "results": [
+            {"id": "m1", "memory": "Likes tea.", "categories": ["food"], "hash": "x", "metadata": None},
+            {"id": "m2", "memory": "Lives in Ghent.", "user_id": "ann"},
+        ]
+    },
+    indent=2,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format"),
+    [
+        ("e.json", EXPERIENCES, "tfgrpo"),
+        ("agent.yaml", AGENT, "tfgrpo-yaml"),
+        ("playbook.md", PLAYBOOK, "ace"),
+        ("playbook.txt", PLAYBOOK, "ace"),
+    ],
+)
+def test_files_of_other_tools_are_known_and_come_back_byte_for_byte(tmp_path, name, text, format):
+    file = tmp_path / name
+    file.write_text(text)
+    assert format_of(file, text) == format
+    entries, _ = read_entries(file)
+    assert write_entries(entries, format, text) == text
+    assert all(entry.source == name for entry in entries)
+
+
+def test_experiences_keep_their_ids_and_are_numbered_anew_when_written(tmp_path):
+    (tmp_path / "e.json").write_text(EXPERIENCES)
+    entries, _ = read_entries(tmp_path / "e.json")
+    assert [entry.id for entry in entries] == ["G0", "G1"]
+    assert json.loads(write_entries(entries[1:], "tfgrpo")) == {"G0": entries[1].text}
+
+
+def test_experiences_go_into_an_agents_file_without_touching_the_rest(tmp_path):
+    entries = [new_entry("Name: be\nbrief.", kind="rule"), new_entry("Second.", kind="rule")]
+    written = write_entries(entries, "tfgrpo-yaml", AGENT)
+    assert written.startswith(AGENT[: AGENT.index("    [G0]")])
+    assert "    [G0]. Name: be brief.\n    [G1]. Second.\n  tools: []\n" in written
+    assert (
+        write_entries(entries, "tfgrpo-yaml") == "instructions: |\n  [G0]. Name: be brief.\n  [G1]. Second.\n"
+    )
+
+
+def test_a_playbooks_counts_are_tags_and_its_sections_are_kept(tmp_path):
+    (tmp_path / "p.md").write_text(PLAYBOOK)
+    entries, _ = read_entries(tmp_path / "p.md")
+    assert entries[0].tags == ("section:STRATEGIES & INSIGHTS", "helpful=3", "harmful=1")
+    assert [entry.id for entry in entries] == ["str-00001", "str-00002", "mis-00001"]
+
+
+def test_memories_are_read_with_and_without_results_around_them(tmp_path):
+    (tmp_path / "m.json").write_text(MEMORIES)
+    entries, _ = read_entries(tmp_path / "m.json", kind="fact")
+    assert [(e.id, e.text, e.tags, e.kind) for e in entries] == [
+        ("m1", "Likes tea.", ("food",), "fact"),
+        ("m2", "Lives in Ghent.", (), "fact"),
+    ]
+    (tmp_path / "m.json").write_text(json.dumps(json.loads(MEMORIES)["results"]))
+    assert read_entries(tmp_path / "m.json", kind="fact")[0] == entries
+    (tmp_path / "back.json").write_text(write_entries(entries, "mem0"))
+    again = read_entries(tmp_path / "back.json", kind="fact")[0]
+    assert [(e.id, e.text, e.tags) for e in again] == [(e.id, e.text, e.tags) for e in entries]
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "complaint"),
+    [
+        ("tfgrpo", "{", "not JSON"),
+        ("tfgrpo", "[]", "not an object of experiences"),
+        ("tfgrpo", '{"G0": 3}', "'G0' is no experience"),
+        ("tfgrpo", '{"x": "y"}', "'x' is no experience"),
+        ("tfgrpo-yaml", "a: b\n", "no experiences"),
+        ("ace", "# nothing\n", "no bullets"),
+        ("ace", "[a] helpful=0 harmful=0 :: \n", "empty"),
+        ("mem0", "3", "not a list of memories"),
+        ("mem0", "[3]", "no memory"),
+    ],
+)
+def test_a_file_of_the_wrong_format_gets_one_sentence(tmp_path, format, text, complaint):
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(MalformedError, match=complaint) as caught:
+        read_entries(tmp_path / "f", format=format)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif("HEEDFUL_DATA" not in os.environ, reason="the released files are not part of heedful")
+@pytest.mark.parametrize("name", ["math_released_experiences.json", "web_released_experiences.json"])
+def test_the_released_experiences_come_back_byte_for_byte(name):
+    file = Path(os.environ["HEEDFUL_DATA"]) / "tfgrpo" / name
+    entries, _ = read_entries(file)
+    assert write_entries(entries, "tfgrpo").encode() == file.read_bytes()

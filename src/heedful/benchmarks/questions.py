@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.benchmarks.items import read_items
 from heedful.benchmarks.metrics import metric_named
-from heedful.memory.formats import new_entry
+from heedful.memory.entries import new_entry
 from heedful.types import Entry, Item, Side, Task
 
 

@@ -23,14 +23,16 @@ app = typer.Typer(
 EntryId = Annotated[str, typer.Argument(help="The entry's id, or a beginning of it.", metavar="ENTRY")]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the entry.")]
 FormatName = Annotated[
-    Literal["jsonl", "text"] | None,
-    typer.Option("--format", help="File format [default: by the file's ending]."),
+    Literal["jsonl", "text", "tfgrpo", "tfgrpo-yaml", "ace", "mem0"] | None,
+    typer.Option("--format", help="File format [default: by the file's ending and content]."),
 ]
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="JSON lines, or a plain text list with one entry a line.")],
+    file: Annotated[
+        Path, typer.Argument(help="JSON lines, a text list, or a file of another tool (see --format).")
+    ],
     bank: BankName = "default",
     format: FormatName = None,
     kind: Annotated[Kind, typer.Option(help="Kind of entries that do not say theirs.")] = "rule",
@@ -71,7 +73,7 @@ def add(
     """Add one entry, or a new version of one."""
     from heedful.cli.opening import open_store
     from heedful.errors import UsageError
-    from heedful.memory.formats import new_entry
+    from heedful.memory.entries import new_entry
 
     try:
         entry = new_entry(text, kind=kind, response=response, tags=tag or (), source=source, id=id)
@@ -217,7 +219,7 @@ def export(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Write a bank as JSON lines or as a text list that `import` reads back."""
+    """Write a bank in a format that `import` reads back; only JSON lines keep everything."""
     from heedful.cli.opening import open_store, require_bank
     from heedful.errors import UsageError
     from heedful.memory.formats import format_of, write_entries
@@ -229,11 +231,12 @@ def export(
     if json:
         print_json({"bank": bank, "entries": [_fields(entry) for entry in entries]})
         return
-    written = "".join(f"{line}\n" for line in write_entries(entries, chosen))
-    if file is None:
-        typer.echo(written, nl=False)
-        return
     try:
+        old = file.read_text(encoding="utf-8") if file is not None and file.exists() else ""
+        written = write_entries(entries, chosen, old)
+        if file is None:
+            typer.echo(written, nl=False)
+            return
         file.write_text(written, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from error
@@ -281,6 +284,6 @@ def _state(entry: Entry) -> str:
 
 
 def _fields(entry: Entry) -> dict[str, Any]:
-    from heedful.memory.formats import entry_fields
+    from heedful.memory.entries import entry_fields
 
     return entry_fields(entry)

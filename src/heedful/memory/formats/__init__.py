@@ -1,0 +1,88 @@
+"""Entries from and to files, in heedful's own formats and in those of others."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from heedful.errors import MalformedError, UsageError
+from heedful.memory.formats import ace, grpo, lines, mem0
+from heedful.types import Entry, Kind
+
+Format = Literal["jsonl", "text", "tfgrpo", "tfgrpo-yaml", "ace", "mem0"]
+Found = tuple[int, Entry | str]
+"""The number of a line with its entry, or with what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFormat:
+    read: Callable[[str, Kind], Iterator[Found]]
+    """From a file's text, and the kind of entries that do not say theirs."""
+    write: Callable[[Sequence[Entry], str], str]
+    """The file's text; of a file that holds more than entries, the old text is given and kept."""
+    fits: Callable[[str, str], bool] = lambda suffix, text: False
+    """Whether a file with this ending and text is of the format."""
+
+
+FORMATS: Mapping[Format, FileFormat] = MappingProxyType(
+    {
+        "tfgrpo": FileFormat(read=grpo.read, write=grpo.write, fits=grpo.fits),
+        "tfgrpo-yaml": FileFormat(read=grpo.read_yaml, write=grpo.write_yaml, fits=grpo.fits_yaml),
+        "ace": FileFormat(read=ace.read, write=ace.write, fits=ace.fits),
+        "mem0": FileFormat(read=mem0.read, write=mem0.write, fits=mem0.fits),
+        "jsonl": FileFormat(
+            read=lines.read_jsonl,
+            write=lines.write_jsonl,
+            fits=lambda suffix, text: suffix in (".jsonl", ".ndjson", ".json"),
+        ),
+        "text": FileFormat(read=lines.read_text, write=lines.write_text, fits=lambda suffix, text: True),
+    }
+)
+
+
+def read_entries(
+    file: Path, *, format: Format | None = None, kind: Kind = "rule", skip_bad: bool = False
+) -> tuple[list[Entry], list[tuple[int, str]]]:
+    """The entries of a file and the lines that could not be read, each with its number and what is wrong.
+
+    A bad line refuses the whole file with `MalformedError` unless `skip_bad` is set.
+    """
+    entries: list[Entry] = []
+    bad: list[tuple[int, str]] = []
+    seen: dict[str, int] = {}
+    text = _text(file)
+    for number, found in FORMATS[format or format_of(file, text)].read(text, kind):
+        if isinstance(found, str):
+            bad.append((number, found))
+        elif found.id in seen:
+            bad.append((number, f"the same entry {found.id!r} as on line {seen[found.id]}"))
+        else:
+            seen[found.id] = number
+            entries.append(found if found.source else replace(found, source=file.name))
+    if bad and not skip_bad:
+        shown = "; ".join(f"line {number}: {problem}" for number, problem in bad[:5])
+        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+        raise MalformedError(
+            f"{file.name} was not imported: {shown}{more} (--skip-bad imports the rest)", tuple(bad)
+        )
+    return entries, bad
+
+
+def write_entries(entries: Sequence[Entry], format: Format, old: str = "") -> str:
+    """The text of a file that `read_entries` reads back; only JSON lines keep everything of an entry."""
+    return FORMATS[format].write(entries, old)
+
+
+def format_of(file: Path, text: str = "") -> Format:
+    """By a file's ending and, where that leaves a choice, by what is in it."""
+    return next(name for name, format in FORMATS.items() if format.fits(file.suffix.lower(), text))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error

@@ -1,0 +1,70 @@
+"""Experiences of Training-Free GRPO: a flat JSON object, or lines inside an agent's YAML file.
+
+{"G0": "Name: advice", "G1": …}          [G0]. Name: advice
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from heedful.memory.entries import new_entry
+from heedful.types import Entry, Kind
+
+_ID = re.compile(r"G\d+")
+_LINE = re.compile(r"^(?P<indent>[ \t]*)\[(?P<id>G\d+)\]\. (?P<text>.*)$", re.MULTILINE)
+
+
+def fits(suffix: str, text: str) -> bool:
+    return suffix == ".json" and re.match(r'\s*\{\s*("G\d+"|\})', text) is not None
+
+
+def read(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        yield 1, f"not JSON: {error}"
+        return
+    if not isinstance(found, dict):
+        yield 1, 'not an object of experiences like {"G0": "Name: advice"}'
+        return
+    for number, (id, said) in enumerate(found.items(), start=2):
+        if not _ID.fullmatch(id) or not isinstance(said, str) or not said.strip():
+            yield number, f"{id!r} is no experience: give G and a number, and a text"
+        else:
+            yield number, new_entry(said, kind=kind, id=id)
+
+
+def write(entries: Sequence[Entry], old: str) -> str:
+    """Numbered from G0, as its authors write it, byte for byte."""
+    return json.dumps(
+        {f"G{place}": entry.text for place, entry in enumerate(entries)}, ensure_ascii=False, indent=2
+    )
+
+
+def fits_yaml(suffix: str, text: str) -> bool:
+    return suffix in (".yaml", ".yml")
+
+
+def read_yaml(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
+    """The lines `[G0]. …` of the file; everything else is left alone."""
+    found = list(_LINE.finditer(text))
+    if not found:
+        yield 1, "there are no experiences like [G0]. Name: advice"
+    for match in found:
+        yield text.count("\n", 0, match.start()) + 1, new_entry(match["text"], kind=kind, id=match["id"])
+
+
+def write_yaml(entries: Sequence[Entry], old: str) -> str:
+    """The old file with its experiences replaced, or a new one that holds nothing else."""
+    found = list(_LINE.finditer(old))
+    if not found:
+        old = f"{old.rstrip()}\n" if old.strip() else ""
+        return f"{old}instructions: |\n{_block(entries, '  ')}\n"
+    start, end = found[0].start(), found[-1].end()
+    return f"{old[:start]}{_block(entries, found[0]['indent'])}{old[end:]}"
+
+
+def _block(entries: Sequence[Entry], indent: str) -> str:
+    return "\n".join(
+        f"{indent}[G{place}]. {' '.join(entry.text.split())}" for place, entry in enumerate(entries)
+    )

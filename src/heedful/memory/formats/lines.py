@@ -1,0 +1,70 @@
+"""heedful's own formats: JSON lines, which keep everything, and plain text lists."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from heedful.memory.entries import entry_fields, new_entry
+from heedful.types import Entry, Kind, State
+
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+
+
+class EntryLine(msgspec.Struct, forbid_unknown_fields=True):
+    """An entry as it stands in a JSONL file; only the text is needed."""
+
+    text: str
+    id: str = ""
+    kind: Kind | None = None
+    response: str = ""
+    tags: list[str] = []
+    source: str = ""
+    state: State = "active"
+    reason: str = ""
+    digest: str = ""
+
+
+def read_jsonl(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
+    for number, line in _filled(text):
+        try:
+            yield number, _from_json(line, kind)
+        except (ValueError, msgspec.MsgspecError) as error:
+            yield number, str(error)
+
+
+def write_jsonl(entries: Sequence[Entry], old: str) -> str:
+    return "".join(f"{json.dumps(entry_fields(entry), ensure_ascii=False)}\n" for entry in entries)
+
+
+def read_text(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
+    """One entry a line, with or without a bullet; `#` begins a comment."""
+    for number, line in _filled(text):
+        if not line.lstrip().startswith("#"):
+            said = _BULLET.sub("", line).strip()
+            yield number, new_entry(said, kind=kind) if said else "the text is empty"
+
+
+def write_text(entries: Sequence[Entry], old: str) -> str:
+    return "".join(f"- {' '.join(entry.text.split())}\n" for entry in entries)
+
+
+def _filled(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+
+
+def _from_json(line: str, kind: Kind) -> Entry:
+    read = msgspec.json.decode(line, type=EntryLine)
+    entry = new_entry(
+        read.text,
+        kind=read.kind or ("exemplar" if read.response else kind),
+        response=read.response,
+        tags=read.tags,
+        source=read.source,
+        id=read.id,
+    )
+    if read.digest and read.digest != entry.digest:
+        raise ValueError(f"the digest of {entry.id!r} does not match its content")
+    return replace(entry, state=read.state, reason=read.reason)
