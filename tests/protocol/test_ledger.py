@@ -71,6 +71,30 @@ def test_another_prompt_or_model_is_recorded_anew(tmp_path):
     assert ledger.passes["fit", 0, "one", "fit0"].status == "decoded"
 
 
+def test_going_back_to_an_earlier_prompt_decodes_nothing(tmp_path):
+    path, asked = tmp_path / "l.jsonl", model()
+    loud = {name: sources()[name] for name in ("none", "one")}
+    silent = {name: sources(frozenset(["fit q0?"]))[name] for name in ("none", "one")}
+    for kept in (loud, silent, loud):
+        ledger = recorded(path, asked, kept, 3)
+    assert len(asked.prompts) == 6
+    assert ledger.passes["fit", 0, "one", "fit0"].status == "decoded"
+
+
+def test_what_a_parent_recorded_is_copied_not_decoded(tmp_path):
+    asked = model()
+    kept = {name: sources()[name] for name in ("none", "one")}
+    parent = recorded(tmp_path / "parent.jsonl", asked, kept, 3)
+    benchmark = Letters(3)
+    recording = Recording(
+        side="fit", seed=0, items=benchmark.load(tmp_path, "fit"), sources=kept, benchmark=benchmark
+    )
+    with Ledger(tmp_path / "child.jsonl", parent) as child:
+        asyncio.run(Recorder(recording, asked, child, lambda progress: None).run(2))
+    assert len(asked.prompts) == 6
+    assert Ledger(tmp_path / "child.jsonl").passes == parent.passes
+
+
 def test_a_verified_answer_keeps_its_signals_when_the_first_pass_was_remembered(tmp_path):
     path = tmp_path / "l.jsonl"
     yes = ScriptedModel(script=lambda p: "yes" if "correct?" in p.messages[-1].content else ("a", -0.5))

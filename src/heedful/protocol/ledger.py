@@ -72,10 +72,13 @@ class Damage:
 class Ledger:
     """A file of passes; opened for appending by one process at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, parent: "Ledger | None" = None) -> None:
+        """`parent` is a ledger whose passes need not be decoded again."""
         self.path = path
         self.passes: dict[Key, Pass] = {}
         """The newest pass of each key."""
+        self._parent = parent
+        self._ever: dict[tuple[Key, str, str], Pass] = {}
         self.damage: list[Damage] = []
         self._file: IO[bytes] | None = None
         self._synced = 0.0
@@ -90,7 +93,16 @@ class Ledger:
         except ValueError as error:
             self.damage.append(Damage(line=number, problem=str(error)))
             return
+        self._keep(row)
+
+    def _keep(self, row: Pass) -> None:
         self.passes[row.key] = row
+        self._ever[row.key, row.prompt, row.model] = row
+
+    def find(self, wanted: Pass) -> Pass | None:
+        """The pass with this key, prompt and model, even if another prompt has been recorded since."""
+        found = self._ever.get((wanted.key, wanted.prompt, wanted.model))
+        return found if found is not None or self._parent is None else self._parent.find(wanted)
 
     def __enter__(self) -> Self:
         try:
@@ -123,7 +135,7 @@ class Ledger:
                 f"the ledger {self.path} cannot be written: {error.strerror}; what was recorded is kept, "
                 "make room and run the same command again"
             ) from error
-        self.passes[row.key] = row
+        self._keep(row)
 
     def of(self, side: Side, source: str) -> Iterator[Pass]:
         """The passes of a source on a side."""

@@ -9,9 +9,11 @@ from heedful.errors import HeedfulError
 from heedful.ports import Benchmark, Model, Source
 from heedful.protocol.ledger import Ledger, Pass, Seen
 from heedful.stages.confidence import free_signals
-from heedful.types import Attempt, Decode, Item, Plan, Side, Task, digest_of
+from heedful.types import Attempt, Decode, Item, Plan, Recall, Side, Task, digest_of
 
 RECORDED_GUARDS = ("format", "valid")
+SAME_SCORE = 1e-6
+"""Scores of the same entry differ by less between machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +73,13 @@ class Recorder:
             first = None if baseline is None else baseline[0]
             plan = await source.prepare(task, first)
             empty = self._empty(name, item, source, plan)
-            row = self.ledger.passes.get(empty.key)
-            if row is not None and (row.prompt, row.model) == (empty.prompt, empty.model):
-                attempt = _remembered(row, plan)
+            row = self.ledger.find(empty)
+            if row is not None:
+                row, attempt = _up_to_date(row, plan), _remembered(row, plan)
             else:
                 attempt = None if plan is None else await self._attempt(source, plan, task, first, empty)
                 row = empty if attempt is None else self._filled(empty, attempt, item, task, baseline)
+            if row is not self.ledger.passes.get(row.key):
                 self.ledger.append(row)
             if name == "none" and attempt is not None:
                 baseline = attempt, row
@@ -118,9 +121,7 @@ class Recorder:
             right=bool(decode.answer) and self.recording.benchmark.grade(decode.answer, item),
             signals=baseline[1].signals if baseline is not None and kept else free_signals(decode),
             guards={guard: GUARDS[guard].refuses(task, decode, decode) or "" for guard in RECORDED_GUARDS},
-            recalls=tuple(
-                Seen(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in attempt.recalls
-            ),
+            recalls=_seen(attempt.recalls),
             calls=attempt.calls,
             prompt_tokens=attempt.usage.prompt_tokens,
             completion_tokens=attempt.usage.completion_tokens,
@@ -137,6 +138,20 @@ def pass_digest(source: Source, plan: Plan | None) -> str:
     """What a pass hangs on: its first prompt and the source's settings, but not a bank's other entries."""
     settings = {key: value for key, value in source.spec.items() if key != "digest"}
     return digest_of([None if plan is None else plan.prompt.digest, settings])
+
+
+def _seen(recalls: Sequence[Recall]) -> tuple[Seen, ...]:
+    return tuple(Seen(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in recalls)
+
+
+def _up_to_date(row: Pass, plan: Plan | None) -> Pass:
+    """A recorded pass with the recalls of today: another bank may score the same entries differently."""
+    now = () if plan is None else _seen(plan.recalls)
+    same = len(now) == len(row.recalls) and all(
+        (one.entry, one.version) == (other.entry, other.version) and abs(one.score - other.score) < SAME_SCORE
+        for one, other in zip(now, row.recalls, strict=True)
+    )
+    return row if same else replace(row, recalls=now)
 
 
 def _remembered(row: Pass, plan: Plan | None) -> Attempt | None:

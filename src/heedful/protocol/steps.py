@@ -22,11 +22,16 @@ from heedful.types import Side
 
 
 async def record(
-    space: Workspace, setting: Setting, model: Model, side: Side, on_progress: OnProgress
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    side: Side,
+    on_progress: OnProgress,
+    parent: Ledger | None = None,
 ) -> Ledger:
-    """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
+    """Decode what the ledger and its parent lack of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setting, model)
-    ledger = Ledger(space.ledger)
+    ledger = Ledger(space.ledger, parent)
     items = setting.splits.fit if side == "fit" else setting.splits.test
     with ledger:
         for seed in setting.study.seeds:

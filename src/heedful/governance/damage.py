@@ -1,0 +1,119 @@
+"""Damage an entry on purpose, with hardly a change of length: to see what its content is worth."""
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from heedful.errors import UsageError
+from heedful.types import Entry
+
+
+def _both_ways(*pairs: tuple[str, str]) -> Mapping[str, str]:
+    """Each word to its other; of several others, the first."""
+    turned: dict[str, str] = {}
+    for one, other in pairs:
+        turned.setdefault(one, other)
+        turned.setdefault(other, one)
+    return MappingProxyType(turned)
+
+
+_OPERATIONS = _both_ways(
+    ("minus", "plus"),
+    ("subtract", "add"),
+    ("subtracting", "adding"),
+    ("multiply", "divide"),
+    ("difference", "sum"),
+    ("times", "minus"),
+)
+_MEASURES = _both_ways(
+    ("more", "less"),
+    ("fewer", "more"),
+    ("larger", "smaller"),
+    ("increase", "decrease"),
+    ("first", "last"),
+    ("total", "rest"),
+    ("before", "after"),
+)
+_SIGNS = MappingProxyType({"+": "-", "-": "+", "*": "/", "/": "*"})
+_CONDITIONS = (
+    (r"\bis not\b", "is"),
+    (r"\bdo not\b", "do"),
+    (r"\bnever\b", "always"),
+    (r"\balways\b", "never"),
+    (r"\bonly if\b", "unless"),
+    (r"\bif\b", "unless"),
+    (r"\bwhen\b", "unless"),
+    (r"\bcan\b", "cannot"),
+    (r"\bis\b", "is not"),
+    (r"\bmust\b", "must not"),
+)
+
+Damage = Callable[[str, random.Random], str]
+"""A text with one kind of damage; the same text where there is nothing to damage."""
+
+
+def wrong_operation(text: str, rng: random.Random) -> str:
+    """Another operation: words like more and less, or the sign of an equation, change places."""
+    signed = re.sub(r"(?<=\d )[-+*/](?= \(?\d)", lambda sign: _SIGNS[sign[0]], text)
+    if signed != text:
+        return signed
+    for words in (_OPERATIONS, _MEASURES):
+        found = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
+        if found:
+            one = rng.choice(found)
+            return f"{text[: one.start()]}{_like(one[0], words[one[0].lower()])}{text[one.end() :]}"
+    return text
+
+
+def wrong_number(text: str, rng: random.Random) -> str:
+    """Every number becomes another of as many digits, the same one for the same number."""
+    drawn: dict[str, str] = {}
+
+    def another(match: re.Match[str]) -> str:
+        said = match[0]
+        while said not in drawn or drawn[said] == said:
+            drawn[said] = str(rng.randrange(10 ** (len(said) - 1) if len(said) > 1 else 1, 10 ** len(said)))
+        return drawn[said]
+
+    return re.sub(r"\d+", another, text)
+
+
+def negated_condition(text: str, rng: random.Random) -> str:
+    """The condition turned round."""
+    for pattern, other in _CONDITIONS:
+        turned = re.sub(pattern, lambda match, other=other: _like(match[0], other), text, count=1, flags=re.I)
+        if turned != text:
+            return turned
+    return text
+
+
+DAMAGES: Mapping[str, Damage] = MappingProxyType(
+    {
+        "wrong-operation": wrong_operation,
+        "wrong-number": wrong_number,
+        "negated-condition": negated_condition,
+    }
+)
+
+
+def corrupted(entry: Entry, seed: int = 0, kinds: tuple[str, ...] = tuple(DAMAGES)) -> Entry:
+    """The entry with the first kind of damage that its text, or an exemplar's worked answer, takes."""
+    rng = random.Random(f"{seed} {entry.id}")
+    for kind in kinds:
+        said = entry.response if entry.kind == "exemplar" else entry.text
+        damaged = DAMAGES[kind](said, rng)
+        if damaged != said:
+            tags = (*entry.tags, kind)
+            return (
+                replace(entry, response=damaged, tags=tags)
+                if entry.kind == "exemplar"
+                else replace(entry, text=damaged, tags=tags)
+            )
+    raise UsageError(f"entry {entry.id!r} has nothing to damage; give an edit of your own")
+
+
+def _like(old: str, new: str) -> str:
+    """The new word with the old one's capital."""
+    return new.capitalize() if old[:1].isupper() else new

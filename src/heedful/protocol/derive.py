@@ -1,0 +1,86 @@
+"""The same study with other banks: what is not touched by the change is not decoded again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from heedful.errors import StoreError, UsageError
+from heedful.memory.bank import MemoryBank
+from heedful.memory.formats import write_entries
+from heedful.ports import Model, Source
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.setting import Setting
+from heedful.protocol.steps import side_table
+from heedful.protocol.table import Column, Table
+from heedful.protocol.workspace import Workspace
+from heedful.types import Entry, Side
+
+Sources = Callable[[int], Mapping[str, Source]]
+"""The sources of a variant by seed, `none` first."""
+
+
+def bank_source(setting: Setting, wanted: str | None) -> str:
+    """The source that is wanted, or the study's only one with a bank."""
+    names = list(setting.banks)
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted not in names:
+        asked = "several banks" if wanted is None else f"no bank {wanted!r}"
+        raise UsageError(f"the study {setting.study.name} has {asked}: give --source {'|'.join(names)}")
+    return wanted
+
+
+def with_bank(setting: Setting, source: str, entries: Sequence[Entry]) -> Setting:
+    """The setting with other entries in one of its banks."""
+    old = setting.banks[source]
+    bank = MemoryBank(old.name, entries, method=old.method, threshold=old.threshold)
+    return replace(setting, banks={**setting.banks, source: bank})
+
+
+def only(setting: Setting, side: Side, source: str) -> Sources:
+    """The memory-free pass and one source of a setting."""
+
+    def named(seed: int) -> Mapping[str, Source]:
+        every = setting.sources(side, seed)
+        return {name: every[name] for name in ("none", source)}
+
+    return named
+
+
+async def record_variant(
+    space: Workspace,
+    name: str,
+    setting: Setting,
+    sources: Sources,
+    model: Model,
+    side: Side,
+    tell: OnProgress,
+) -> tuple[Table, int]:
+    """The passes of a variant and how many model calls it took; they are kept in the study's folder."""
+    folder = Workspace(space.folder / name)
+    calls = 0
+    with Ledger(folder.ledger, Ledger(space.ledger)) as ledger:
+        items = setting.splits.fit if side == "fit" else setting.splits.test
+        for seed in setting.study.seeds:
+            recording = Recording(
+                side=side, seed=seed, items=items, sources=sources(seed), benchmark=setting.benchmark
+            )
+            recorder = Recorder(recording, model, ledger, tell)
+            await recorder.run(setting.study.model.slots)
+            calls += recorder.calls
+    return side_table(folder, setting, side), calls
+
+
+def exchanged(table: Table, source: str, column: Column) -> Table:
+    """The table with another column for a source."""
+    return replace(table, columns={**table.columns, source: column})
+
+
+def keep_bank(folder: Path, name: str, entries: Sequence[Entry]) -> None:
+    """Write down the bank of a variant, so that its passes can be traced."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.jsonl").write_text(write_entries(entries, "jsonl"), encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be written: {error.strerror}") from error
