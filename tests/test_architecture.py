@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "governance": {"types", "errors"},
     "benchmarks": {"types", "errors", "ports", "memory"},
     "protocol": {
-        *("types", "errors", "ports", "stages", "sources", "control", "decisions"),
+        *("types", "errors", "ports", "arms", "stages", "sources", "control", "decisions"),
         *("memory", "models", "benchmarks", "stats", "governance"),
     },
     "report": {"types", "errors", "decisions", "stages", "stats", "protocol"},

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import ask, bank, demo, doctor, govern, probe, study, weights, why
+from heedful.cli import analysis, ask, bank, demo, doctor, govern, probe, study, weights, why
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
 app.add_typer(weights.app, name="weights")
 app.add_typer(study.app, name="study")
+analysis.add_to(study.app)
 
 
 def _version(wanted: bool) -> None:

@@ -31,8 +31,8 @@ Out = Annotated[
 @app.command()
 def run(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Do all of it: record the fit side, fit, lock, record the test side, report."""
-    space, setting = _opened(place, data, out)
-    model = _model(setting)
+    space, setting = open_study(place, data, out)
+    model = open_study_model(setting)
     if not space.lock.exists():
         _record(space, setting, model, "fit")
         _fit(space, setting)
@@ -46,15 +46,15 @@ def run(place: Place, data: Data = None, out: Out = None, json: Json = False) ->
 @app.command()
 def record(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Decode the passes of the fit side that the ledger does not hold yet."""
-    space, setting = _opened(place, data, out)
-    _record(space, setting, _model(setting), "fit")
+    space, setting = open_study(place, data, out)
+    _record(space, setting, open_study_model(setting), "fit")
     _status(space, setting, json)
 
 
 @app.command()
 def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Choose a policy from the fit side."""
-    space, setting = _opened(place, data, out)
+    space, setting = open_study(place, data, out)
     fitted = _fit(space, setting)
     if json:
         print_json(fitted)
@@ -67,8 +67,8 @@ def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) ->
 @app.command()
 def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Fix policy, banks, data, prompts, model and code before the test side is opened."""
-    space, setting = _opened(place, data, out)
-    locked = _lock(space, setting, _model(setting))
+    space, setting = open_study(place, data, out)
+    locked = _lock(space, setting, open_study_model(setting))
     if json:
         print_json(locked)
         return
@@ -78,8 +78,8 @@ def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -
 @app.command("test")
 def open_test(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Verify the lock, open the test side, record it and evaluate."""
-    space, setting = _opened(place, data, out)
-    _test(space, setting, _model(setting))
+    space, setting = open_study(place, data, out)
+    _test(space, setting, open_study_model(setting))
     _report(space, json)
 
 
@@ -88,8 +88,8 @@ def verify(place: Place, data: Data = None, out: Out = None, json: Json = False)
     """Check that nothing moved since the lock was made; exit 4 names what did."""
     from heedful.protocol.steps import verify_lock
 
-    space, setting = _opened(place, data, out)
-    locked = asyncio.run(verify_lock(space, setting, _model(setting)))
+    space, setting = open_study(place, data, out)
+    locked = asyncio.run(verify_lock(space, setting, open_study_model(setting)))
     if json:
         print_json({"study": locked["study"], "lock": locked["lock"], "moved": []})
         return
@@ -99,7 +99,7 @@ def verify(place: Place, data: Data = None, out: Out = None, json: Json = False)
 @app.command()
 def status(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Show how far a study is: passes recorded, fit, lock, openings of the test side, time left."""
-    space, setting = _opened(place, data, out)
+    space, setting = open_study(place, data, out)
     _status(space, setting, json)
 
 
@@ -111,7 +111,7 @@ def report(place: Place, json: Json = False) -> None:
     _report(open_workspace(place, None), json)
 
 
-def _opened(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "Setting"]:
+def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "Setting"]:
     from heedful.protocol.setting import prepare
     from heedful.protocol.workspace import open_workspace
 
@@ -124,7 +124,7 @@ def _opened(place: Path, data: Path | None, out: Path | None) -> tuple["Workspac
     return space, setting
 
 
-def _model(setting: "Setting") -> "Model":
+def open_study_model(setting: "Setting") -> "Model":
     from heedful.cli.opening import pull_weights
     from heedful.models.catalogue import CATALOGUE
     from heedful.protocol.models import study_model

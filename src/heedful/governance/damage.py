@@ -83,9 +83,9 @@ def wrong_number(text: str, rng: random.Random) -> str:
 def negated_condition(text: str, rng: random.Random) -> str:
     """The condition turned round."""
     for pattern, other in _CONDITIONS:
-        turned = re.sub(pattern, lambda match, other=other: _like(match[0], other), text, count=1, flags=re.I)
-        if turned != text:
-            return turned
+        found = re.search(pattern, text, re.IGNORECASE)
+        if found is not None:
+            return f"{text[: found.start()]}{_like(found[0], other)}{text[found.end() :]}"
     return text
 
 

@@ -4,17 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from heedful import arms
+from heedful.decisions import read_policy
 from heedful.errors import StoreError, UsageError
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import log_event
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import side_table
+from heedful.protocol.steps import now, side_table
 from heedful.protocol.table import Column, Table
-from heedful.protocol.workspace import Workspace
-from heedful.types import Entry, Side
+from heedful.protocol.workspace import Workspace, read_json
+from heedful.types import Entry, Policy, Side
 
 Sources = Callable[[int], Mapping[str, Source]]
 """The sources of a variant by seed, `none` first."""
@@ -70,6 +73,25 @@ async def record_variant(
             await recorder.run(setting.study.model.slots)
             calls += recorder.calls
     return side_table(folder, setting, side), calls
+
+
+def policy_for(space: Workspace, source: str) -> Policy:
+    """The study's policy where it uses the source, else memory of the source in every prompt."""
+    for file in (space.lock, space.fit):
+        if file.exists():
+            policy = read_policy(read_json(file, "")["policy"])
+            if source in (policy.first, *policy.sources):
+                return policy
+    return arms.always(source)
+
+
+def refuse_closed(space: Workspace, setting: Setting, side: Side, doing: str) -> None:
+    """The test side may be asked again only after the locked study has opened it; the journal says so."""
+    if side == "fit":
+        return
+    if not any(row.side == "test" for row in Ledger(space.ledger).passes.values()):
+        raise UsageError("the test side is not open yet: run heedful study test, or give --side fit")
+    log_event(space.journal, f"asked the test side again: {doing}", read_json(space.lock, "")["lock"], now())
 
 
 def exchanged(table: Table, source: str, column: Column) -> Table:

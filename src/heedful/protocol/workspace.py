@@ -75,11 +75,15 @@ def _copy(study: Study, place: Path, space: Workspace) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     part = path.with_suffix(path.suffix + ".part")
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+        with part.open("wb") as file:
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)

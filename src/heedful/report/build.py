@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from heedful.errors import StoreError
-from heedful.protocol.workspace import Workspace, write_json
+from heedful.protocol.workspace import Workspace, write_json, write_text
 from heedful.report import figures, protocol_tables, row_tables, signal_tables, tables
 from heedful.report.evaluate import Evaluation, evaluate
 from heedful.report.finding import Finding, find
@@ -45,9 +43,9 @@ def build_report(space: Workspace) -> Built:
     title = f"{evaluation.lock.study}: heedful report"
     said, sheets = _paragraphs(evaluation, finding), _sheets(evaluation)
     first = (figures.arms_figure(evaluation), sheets[0])
-    _write(space.folder / "report.html", page(evaluation, finding, first, _sections(evaluation)))
-    _write(space.folder / "report.md", markdown_report(title, said, sheets))
-    _write(space.folder / "report.tex", latex_report(title, said, sheets))
+    write_text(space.folder / "report.html", page(evaluation, finding, first, _sections(evaluation)))
+    write_text(space.folder / "report.md", markdown_report(title, said, sheets))
+    write_text(space.folder / "report.tex", latex_report(title, said, sheets))
     write_json(space.folder / "report.json", summary)
     return Built(summary=summary, text="\n".join([*said, "", plain_text(some_columns(sheets[0], SHORT))]))
 
@@ -122,13 +120,3 @@ def _protocol(evaluation: Evaluation) -> Sequence[Part]:
         protocol_tables.fit_table(evaluation),
         protocol_tables.locked_table(evaluation),
     )
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_suffix(path.suffix + ".part")
-    try:
-        part.write_bytes(text.encode())
-        part.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}") from error

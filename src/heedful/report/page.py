@@ -17,16 +17,12 @@ Section = tuple[str, Sequence[Part]]
 
 def page(evaluation: Evaluation, finding: Finding, first: Sequence[Part], rest: Sequence[Section]) -> str:
     """The result with the figure and the table of `first` make the first screen."""
-    title = escape(evaluation.lock.study)
+    title = evaluation.lock.study
     links = " · ".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _ in rest)
-    return "\n".join(
+    return _whole(
+        f"{title}: heedful report",
         [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{title}: heedful report</title>",
-            f"<style>{STYLE}</style></head><body><main>",
-            f"<h1>{title}</h1>",
+            f"<h1>{escape(title)}</h1>",
             _alarms(evaluation),
             f'<div class="first"><div>{_words(evaluation, finding)}</div>',
             *(_part(part) for part in first),
@@ -34,6 +30,24 @@ def page(evaluation: Evaluation, finding: Finding, first: Sequence[Part], rest: 
             _notes(evaluation),
             f"<nav>{links}</nav>",
             *(_section(name, parts) for name, parts in rest),
+        ],
+    )
+
+
+def small_page(title: str, sentences: Sequence[str], parts: Sequence[Part]) -> str:
+    """A page of one result: sentences, then tables and figures."""
+    return _whole(title, [f"<h1>{escape(title)}</h1>", *(_part(part) for part in (*sentences, *parts))])
+
+
+def _whole(title: str, body: Sequence[str]) -> str:
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>{STYLE}</style></head><body><main>",
+            *body,
             "</main></body></html>",
             "",
         ]

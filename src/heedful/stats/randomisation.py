@@ -21,7 +21,7 @@ def randomisation_p_value(
         raise UsageError(f"{len(hit)} marks for {len(values)} differences")
     if hit.all() or not hit.any():
         raise UsageError("a contrast needs marked rows and others")
-    total, n, k = values.sum(), len(values), int(hit.sum())
+    total, n, k = float(values.sum()), len(values), int(hit.sum())
 
     def contrast(inside: float) -> float:
         return inside / k - (total - inside) / (n - k)

@@ -1,0 +1,75 @@
+"""`heedful study counterfactual` and its like: questions asked of a study about its banks."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli.bars import recording_bars
+from heedful.cli.options import Json
+from heedful.cli.output import print_json, result, say
+from heedful.cli.study import Data, Place, open_study, open_study_model
+from heedful.types import Side
+
+if TYPE_CHECKING:
+    from heedful.protocol.workspace import Workspace
+    from heedful.report.analysis import Analysis
+
+SourceName = Annotated[
+    str | None, typer.Option("--source", help="The source whose bank it is about [default: the only one].")
+]
+AskedSide = Annotated[
+    Side, typer.Option("--side", help="Which rows; the test side only after heedful study test.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands part of `heedful study`."""
+    app.command()(counterfactual)
+
+
+def counterfactual(
+    place: Place,
+    source: SourceName = None,
+    edits: Annotated[
+        Path | None,
+        typer.Option("--edits", help="JSON lines with entry, repair, corrupt [default: generated]."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many entries to edit when generating.")] = 8,
+    side: AskedSide = "fit",
+    seed: Seed = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Repair and corrupt entries, recall again or hold recalls fixed, and see what the content is worth."""
+    from heedful.protocol.counterfactual import counterfactual as run
+    from heedful.protocol.counterfactual import made_edits, read_edits
+    from heedful.protocol.derive import bank_source, policy_for, refuse_closed
+    from heedful.protocol.steps import side_table
+    from heedful.report.counterfactual import counterfactual_analysis
+
+    space, setting = open_study(place, data, None)
+    name = bank_source(setting, source)
+    entries = setting.banks[name].entries()
+    given = read_edits(edits, entries, seed) if edits is not None else None
+    refuse_closed(space, setting, side, "counterfactual")
+    table = side_table(space, setting, side)
+    made = given or made_edits(table, name, entries, count, seed)
+    model = open_study_model(setting)
+    with recording_bars() as tell:
+        policy = policy_for(space, name)
+        found = asyncio.run(run(space, setting, model, name, made, policy, side, tell))
+    _show(space, counterfactual_analysis(setting.study.name, found), json)
+
+
+def _show(space: "Workspace", analysis: "Analysis", json: bool) -> None:
+    from heedful.report.analysis import write_analysis
+
+    page = write_analysis(space.folder, analysis)
+    if json:
+        print_json(dict(analysis.summary))
+        return
+    result().print(analysis.text, markup=False, soft_wrap=True)
+    say(f"the page: {page}")

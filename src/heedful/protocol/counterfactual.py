@@ -1,0 +1,273 @@
+"""What an entry's content is worth: the same study with some entries repaired, or corrupted.
+
+A free rerun recalls again, so that an edit also changes which entries are found (drift). Fixed
+retrieval keeps the recalls of the original run and changes only what they say, which isolates the
+effect of the content (the paper's eq. 11). Under fixed retrieval, a row that recalled no edited
+entry has the same prompt under every edit: that is checked on every run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from heedful.errors import HeedfulError, UsageError
+from heedful.governance.damage import corrupted
+from heedful.ports import Model, Source
+from heedful.protocol.derive import Sources, exchanged, keep_bank, only, record_variant, with_bank
+from heedful.protocol.record import Progress
+from heedful.protocol.replay import Replayer
+from heedful.protocol.setting import Setting
+from heedful.protocol.steps import side_table
+from heedful.protocol.table import Bools, Column, Table
+from heedful.protocol.workspace import Workspace
+from heedful.sources.memory import MemorySource
+from heedful.stats.bootstrap import paired_interval
+from heedful.stats.intervals import Interval
+from heedful.stats.mcnemar import mcnemar
+from heedful.stats.randomisation import randomisation_p_value
+from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
+
+EDITS = ("repair", "corrupt")
+MODES = ("free", "fixed")
+Tell = Callable[[str, Progress], None]
+
+
+class EditLine(msgspec.Struct, forbid_unknown_fields=True):
+    """An edit as it stands in a file: an entry's id, and what it should say instead."""
+
+    entry: str
+    repair: str = ""
+    """Empty: as it is."""
+    corrupt: str = ""
+    """Empty: damaged by heedful."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """An entry in its repaired and in its corrupted version."""
+
+    repair: Entry
+    corrupt: Entry
+
+
+def read_edits(file: Path, entries: Sequence[Entry], seed: int) -> dict[str, Edit]:
+    """The edits of a JSONL file; of an exemplar the worked answer is edited."""
+    known = {entry.id: entry for entry in entries}
+    edits: dict[str, Edit] = {}
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the edits {file} cannot be read: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            read = msgspec.json.decode(line, type=EditLine)
+        except msgspec.MsgspecError as error:
+            raise UsageError(f"{file} line {number} is not an edit: {error}") from error
+        if read.entry not in known:
+            raise UsageError(f"{file} line {number} edits {read.entry!r}, which is not in the bank")
+        entry = known[read.entry]
+        edits[entry.id] = Edit(
+            repair=_saying(entry, read.repair) if read.repair else entry,
+            corrupt=_saying(entry, read.corrupt) if read.corrupt else corrupted(entry, seed),
+        )
+    if not edits:
+        raise UsageError(f"{file} holds no edits")
+    return edits
+
+
+def made_edits(table: Table, source: str, entries: Sequence[Entry], count: int, seed: int) -> dict[str, Edit]:
+    """Damage for the entries that were recalled most; their repair is what they say already."""
+    seen = Counter(recall.entry for row in table.column(source).passes for recall in row.recalls)
+    edits: dict[str, Edit] = {}
+    for entry in sorted(entries, key=lambda entry: (-seen[entry.id], entry.id)):
+        if len(edits) == count or not seen[entry.id]:
+            break
+        try:
+            edits[entry.id] = Edit(repair=entry, corrupt=corrupted(entry, seed))
+        except UsageError:
+            continue
+    if not edits:
+        raise UsageError(f"no entry that {source} recalled can be damaged; give --edits FILE")
+    return edits
+
+
+def _saying(entry: Entry, text: str) -> Entry:
+    return replace(entry, response=text) if entry.kind == "exemplar" else replace(entry, text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedRetrieval:
+    """A memory source that finds what was found before, whatever it says now."""
+
+    inner: MemorySource
+    found: Mapping[str, Sequence[Recall]]
+    """Per task."""
+
+    @property
+    def spec(self) -> Spec:
+        return self.inner.spec
+
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        recalls = self.found[task.id]
+        return self.inner.plan(recalls, task) if recalls else None
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        return await self.inner.attempt(plan, task, model, baseline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Accuracy under an edit against the original bank."""
+
+    accuracy: float
+    change: Interval
+    same: float
+    """Share of rows whose recalled ids are the original ones, in order."""
+    calls: int
+    """Model calls it took."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """Repair minus corrupt on some rows."""
+
+    rows: int
+    change: Interval | None
+    helps: int
+    hurts: int
+    p: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterfactual:
+    side: Side
+    source: str
+    edits: Mapping[str, Edit]
+    original: float
+    """Accuracy with the bank as it is."""
+    effects: Mapping[tuple[str, str], Effect]
+    """By mode and edit."""
+    drift: Mapping[str, float]
+    """By edit, what a free rerun changes beyond the content: the second term of eq. 11."""
+    hits: Contrast
+    """Rows whose frozen recalls contain an edited entry."""
+    others: Contrast
+    localised: float | None
+    """p-value of the randomisation test: is repair minus corrupt larger on the hits?"""
+
+
+async def counterfactual(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    source: str,
+    edits: Mapping[str, Edit],
+    policy: Policy,
+    side: Side,
+    tell: Tell,
+) -> Counterfactual:
+    """Record what the edits change, and compare."""
+    table = side_table(space, setting, side)
+    base = Replayer(table).replay(policy).right
+    hit = _hits(table.column(source), edits)
+    columns: dict[tuple[str, str], Column] = {}
+    effects: dict[tuple[str, str], Effect] = {}
+    rights: dict[tuple[str, str], Bools] = {}
+    rng = np.random.default_rng(0)
+    for edit in EDITS:
+        entries = [
+            getattr(edits[e.id], edit) if e.id in edits else e for e in setting.banks[source].entries()
+        ]
+        edited = with_bank(setting, source, entries)
+        for mode in MODES:
+            name = f"counterfactual/{source}-{edit}-{mode}"
+            if setting.study.sources[source].bank != "pool":
+                keep_bank(space.folder / name, source, entries)
+            sources = only(edited, side, source)
+            if mode == "fixed":
+                sources = _frozen(sources, source, table, entries)
+            told = f"{edit}, {mode} retrieval"
+            recorded, calls = await record_variant(
+                space, name, edited, sources, model, side, partial(tell, told)
+            )
+            column = columns[mode, edit] = recorded.column(source)
+            right = rights[mode, edit] = Replayer(exchanged(table, source, column)).replay(policy).right
+            effects[mode, edit] = Effect(
+                accuracy=float(right.mean()),
+                change=paired_interval(right.astype(float) - base, table.tasks, rng),
+                same=_same_ids(column, table.column(source)),
+                calls=calls,
+            )
+    _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
+    repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
+    difference = repaired.astype(float) - damaged
+    mixed = bool(hit.any()) and not bool(hit.all())
+    return Counterfactual(
+        side=side,
+        source=source,
+        edits=edits,
+        original=float(base.mean()),
+        effects=effects,
+        drift={
+            edit: effects["free", edit].change.value - effects["fixed", edit].change.value for edit in EDITS
+        },
+        hits=_contrast(repaired, damaged, hit, table, rng),
+        others=_contrast(repaired, damaged, ~hit, table, rng),
+        localised=randomisation_p_value(difference, hit, rng) if mixed else None,
+    )
+
+
+def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
+    return np.array([any(seen.entry in edits for seen in row.recalls) for row in column.passes])
+
+
+def _frozen(sources: Sources, source: str, table: Table, entries: Sequence[Entry]) -> Sources:
+    """The sources with the recalls of the table, by id, saying what the entries say now."""
+    by_id = {entry.id: entry for entry in entries}
+    found = {
+        task: tuple(Recall(entry=by_id[seen.entry], score=seen.score) for seen in row.recalls)
+        for task, row in zip(table.tasks, table.column(source).passes, strict=True)
+    }
+
+    def frozen(seed: int) -> Mapping[str, Source]:
+        named = dict(sources(seed))
+        inner = named[source]
+        assert isinstance(inner, MemorySource), "a bank's source is a memory source"
+        named[source] = FixedRetrieval(inner=inner, found=found)
+        return named
+
+    return frozen
+
+
+def _same_ids(column: Column, original: Column) -> float:
+    pairs = zip(column.passes, original.passes, strict=True)
+    return float(np.mean([[s.entry for s in a.recalls] == [s.entry for s in b.recalls] for a, b in pairs]))
+
+
+def _require_equal_off_target(repair: Column, corrupt: Column, hit: Bools, table: Table) -> None:
+    """Rows without an edited entry must be the same pass under both edits."""
+    for place in (~hit).nonzero()[0]:
+        one, other = repair.passes[place], corrupt.passes[place]
+        if (one.prompt, one.text, one.right) != (other.prompt, other.text, other.right):
+            raise HeedfulError(
+                f"task {table.tasks[place]} recalled no edited entry but differs between repair and corrupt: "
+                "the comparison is void"
+            )
+
+
+def _contrast(
+    repaired: Bools, damaged: Bools, rows: Bools, table: Table, rng: np.random.Generator
+) -> Contrast:
+    helps, hurts = int((repaired & ~damaged & rows).sum()), int((~repaired & damaged & rows).sum())
+    if not rows.any():
+        return Contrast(rows=0, change=None, helps=0, hurts=0, p=None)
+    tasks = [task for task, inside in zip(table.tasks, rows, strict=True) if inside]
+    change = paired_interval((repaired.astype(float) - damaged)[rows], tasks, rng)
+    return Contrast(rows=int(rows.sum()), change=change, helps=helps, hurts=hurts, p=mcnemar(helps, hurts))

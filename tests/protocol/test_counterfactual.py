@@ -1,0 +1,171 @@
+"""What the content of entries is worth: a scripted model that believes every note."""
+
+import asyncio
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from heedful import HeedfulError, ScriptedModel, UsageError, arms
+from heedful.protocol.counterfactual import counterfactual, made_edits, read_edits
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.setting import prepare
+from heedful.protocol.steps import record, side_table
+from heedful.protocol.workspace import open_workspace
+from heedful.report.counterfactual import counterfactual_analysis
+
+STUDY = """
+name = "shelves"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+[sources.notes]
+bank = "notes.jsonl"
+recall = "bm25"
+limit = 1
+"""
+SHELVES = 12
+
+
+def believing():
+    """Says what the note says, and `dust` without one."""
+
+    def reply(prompt):
+        note = re.search(r"holds (\w+)\.", prompt.messages[-1].content)
+        return (note[1], -0.2) if note else ("dust", -0.9)
+
+    return ScriptedModel(script=reply)
+
+
+@pytest.fixture
+def study(tmp_path):
+    words = ["lamp", "rope", "glue", "nails", "tape", "chalk", "bolts", "cloth", "wire", "paint", "beads", "soap"]
+    for side in ("fit", "test"):
+        rows = [
+            {"id": f"{side}{n}", "question": f"What is on the {word} shelf of {side}?", "answer": word}
+            for n, word in enumerate(words)
+        ]
+        (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    notes = [{"id": word, "text": f"The {word} shelf holds {word}.", "kind": "fact"} for word in words]
+    (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
+    (tmp_path / "s.toml").write_text(STUDY)
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
+    setting = prepare(space.study, None)
+    model = believing()
+    asyncio.run(record(space, setting, model, "fit", lambda progress: None))
+    return space, setting, model
+
+
+def edited(tmp_path, *rows):
+    file = tmp_path / "edits.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def asked(study, edits):
+    space, setting, model = study
+    return asyncio.run(
+        counterfactual(space, setting, model, "notes", edits, arms.always("notes"), "fit", lambda *told: None)
+    )
+
+
+EDITS = [
+    {"entry": "lamp", "corrupt": "The lamp shelf holds dust."},
+    {"entry": "rope", "corrupt": "The rope shelf holds glue."},
+    {"entry": "soap", "repair": "The soap shelf holds soap.", "corrupt": "Some other thing holds sand."},
+]
+
+
+def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(study, tmp_path):
+    entries = study[1].banks["notes"].entries()
+    before = len(study[2].prompts)
+    found = asked(study, read_edits(edited(tmp_path, *EDITS), entries, 0))
+    assert found.original == 1
+    assert found.effects["fixed", "repair"].change.value == 0
+    assert found.effects["fixed", "corrupt"].change.value == pytest.approx(-3 / SHELVES)
+    assert (found.hits.rows, found.hits.helps, found.hits.hurts) == (3, 3, 0)
+    assert found.hits.change.value == 1
+    assert (found.others.rows, found.others.change.value) == (SHELVES - 3, 0)
+    assert found.localised < 0.05
+    assert found.effects["fixed", "repair"].same == found.effects["fixed", "corrupt"].same == 1
+    calls = {key: effect.calls for key, effect in found.effects.items()}
+    assert calls["fixed", "repair"] == calls["free", "repair"] == 0, "what is as it was is not decoded again"
+    assert calls["fixed", "corrupt"] == 3
+    assert len(study[2].prompts) - before == sum(calls.values())
+
+
+def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
+    entries = study[1].banks["notes"].entries()
+    found = asked(study, read_edits(edited(tmp_path, *EDITS), entries, 0))
+    assert found.effects["free", "corrupt"].same < 1
+    free, fixed = (
+        found.effects["free", "corrupt"].change.value,
+        found.effects["fixed", "corrupt"].change.value,
+    )
+    assert found.drift["corrupt"] == pytest.approx(free - fixed)
+
+
+def test_asking_twice_decodes_nothing_new_and_says_the_same(study, tmp_path):
+    edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
+    first = asked(study, edits)
+    before = len(study[2].prompts)
+    again = asked(study, edits)
+    assert len(study[2].prompts) == before
+    assert again.effects["fixed", "corrupt"].change == first.effects["fixed", "corrupt"].change
+
+
+def test_the_studys_own_ledger_is_left_alone(study, tmp_path):
+    space = study[0]
+    before = space.ledger.read_bytes()
+    asked(study, read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0))
+    assert space.ledger.read_bytes() == before
+    kept = Ledger(space.folder / "counterfactual" / "notes-corrupt-fixed" / "ledger.jsonl")
+    assert len(kept.passes) == 2 * SHELVES
+
+
+def test_rows_that_differ_without_an_edited_entry_void_the_comparison(study, tmp_path):
+    edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
+    asked(study, edits)
+    folder = study[0].folder / "counterfactual" / "notes-corrupt-fixed"
+    ledger = Ledger(folder / "ledger.jsonl")
+    row = replace(ledger.passes["fit", 0, "notes", "fit3"], text="tampered")
+    with ledger:
+        ledger.append(row)
+    with pytest.raises(HeedfulError, match="fit3 recalled no edited entry"):
+        asked(study, edits)
+
+
+def test_edits_are_made_for_what_was_recalled(study):
+    space, setting, _ = study
+    table = side_table(space, setting, "fit")
+    entries = setting.banks["notes"].entries()
+    with pytest.raises(UsageError, match="can be damaged"):
+        made_edits(table, "notes", entries, 3, 0)
+    numbered = list(entries)
+    numbered[0] = replace(numbered[0], text="The lamp shelf holds 3 lamps.")
+    made = made_edits(table, "notes", numbered, 3, 0)
+    assert list(made) == ["lamp"]
+    assert made["lamp"].repair == numbered[0]
+    assert made["lamp"].corrupt.text != numbered[0].text
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ([{"entry": "zzz"}], "'zzz', which is not in the bank"),
+        ([{"entri": "lamp"}], "is not an edit"),
+        ([], "holds no edits"),
+    ],
+)
+def test_edits_that_make_no_sense_are_refused(study, tmp_path, rows, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        read_edits(edited(tmp_path, *rows), study[1].banks["notes"].entries(), 0)
+
+
+def test_the_page_says_what_was_found(study, tmp_path):
+    edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
+    analysis = counterfactual_analysis("shelves", asked(study, edits))
+    assert "3 of 12 rows of the fit side had recalled one of them" in analysis.text
+    assert analysis.summary["content"] == {"repair": 0, "corrupt": pytest.approx(-0.25)}
+    assert "<svg" in analysis.drawings[0].svg
