@@ -25,7 +25,8 @@ bank = "notes.jsonl"
 recall = "bm25"
 limit = 1
 """
-SHELVES = 12
+WORDS = ["lamp", "rope", "glue", "nails", "tape", "chalk", "bolts", "cloth", "wire", "paint", "beads", "soap"]
+SHELVES = len(WORDS)
 
 
 def believing():
@@ -40,14 +41,13 @@ def believing():
 
 @pytest.fixture
 def study(tmp_path):
-    words = ["lamp", "rope", "glue", "nails", "tape", "chalk", "bolts", "cloth", "wire", "paint", "beads", "soap"]
     for side in ("fit", "test"):
         rows = [
             {"id": f"{side}{n}", "question": f"What is on the {word} shelf of {side}?", "answer": word}
-            for n, word in enumerate(words)
+            for n, word in enumerate(WORDS)
         ]
         (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    notes = [{"id": word, "text": f"The {word} shelf holds {word}.", "kind": "fact"} for word in words]
+    notes = [{"id": word, "text": f"The {word} shelf holds {word}.", "kind": "fact"} for word in WORDS]
     (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
     (tmp_path / "s.toml").write_text(STUDY)
     space = open_workspace(tmp_path / "s.toml", tmp_path / "out")

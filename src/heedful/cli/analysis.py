@@ -27,7 +27,25 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")]
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `heedful study`."""
+    app.command()(credit)
     app.command()(counterfactual)
+
+
+def credit(
+    place: Place, source: SourceName = None, side: AskedSide = "fit", data: Data = None, json: Json = False
+) -> None:
+    """Leave out each entry that was recalled with others, and see which one carries the outcome."""
+    from heedful.protocol.credit import credit as run
+    from heedful.protocol.derive import bank_source, refuse_closed
+    from heedful.report.credit import credit_analysis
+
+    space, setting = open_study(place, data, None)
+    name = bank_source(setting, source)
+    refuse_closed(space, setting, side, "credit")
+    model = open_study_model(setting)
+    with recording_bars() as tell:
+        found = asyncio.run(run(space, setting, model, name, side, tell))
+    _show(space, credit_analysis(setting.study.name, found), json)
 
 
 def counterfactual(

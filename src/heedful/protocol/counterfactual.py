@@ -17,20 +17,27 @@ import numpy as np
 
 from heedful.errors import HeedfulError, UsageError
 from heedful.governance.damage import corrupted
-from heedful.ports import Model, Source
-from heedful.protocol.derive import Sources, exchanged, keep_bank, only, record_variant, with_bank
+from heedful.ports import Model
+from heedful.protocol.derive import (
+    exchanged,
+    frozen,
+    keep_bank,
+    only,
+    record_variant,
+    variant_table,
+    with_bank,
+)
 from heedful.protocol.record import Progress
 from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import side_table
 from heedful.protocol.table import Bools, Column, Table
 from heedful.protocol.workspace import Workspace
-from heedful.sources.memory import MemorySource
 from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval
 from heedful.stats.mcnemar import mcnemar
 from heedful.stats.randomisation import randomisation_p_value
-from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
+from heedful.types import Entry, Policy, Recall, Side
 
 EDITS = ("repair", "corrupt")
 MODES = ("free", "fixed")
@@ -103,26 +110,6 @@ def _saying(entry: Entry, text: str) -> Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedRetrieval:
-    """A memory source that finds what was found before, whatever it says now."""
-
-    inner: MemorySource
-    found: Mapping[str, Sequence[Recall]]
-    """Per task."""
-
-    @property
-    def spec(self) -> Spec:
-        return self.inner.spec
-
-    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        recalls = self.found[task.id]
-        return self.inner.plan(recalls, task) if recalls else None
-
-    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
-        return await self.inner.attempt(plan, task, model, baseline)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """Accuracy under an edit against the original bank."""
 
@@ -192,12 +179,12 @@ async def counterfactual(
                 keep_bank(space.folder / name, source, entries)
             sources = only(edited, side, source)
             if mode == "fixed":
-                sources = _frozen(sources, source, table, entries)
+                sources = frozen(sources, source, original_recalls(table, source, entries))
             told = f"{edit}, {mode} retrieval"
-            recorded, calls = await record_variant(
+            ledger, calls = await record_variant(
                 space, name, edited, sources, model, side, partial(tell, told)
             )
-            column = columns[mode, edit] = recorded.column(source)
+            column = columns[mode, edit] = variant_table(ledger, table, setting, side).column(source)
             right = rights[mode, edit] = Replayer(exchanged(table, source, column)).replay(policy).right
             effects[mode, edit] = Effect(
                 accuracy=float(right.mean()),
@@ -228,22 +215,13 @@ def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
     return np.array([any(seen.entry in edits for seen in row.recalls) for row in column.passes])
 
 
-def _frozen(sources: Sources, source: str, table: Table, entries: Sequence[Entry]) -> Sources:
-    """The sources with the recalls of the table, by id, saying what the entries say now."""
+def original_recalls(table: Table, source: str, entries: Sequence[Entry]) -> Mapping[str, Sequence[Recall]]:
+    """By task, the entries that the study recalled, as they are now."""
     by_id = {entry.id: entry for entry in entries}
-    found = {
+    return {
         task: tuple(Recall(entry=by_id[seen.entry], score=seen.score) for seen in row.recalls)
         for task, row in zip(table.tasks, table.column(source).passes, strict=True)
     }
-
-    def frozen(seed: int) -> Mapping[str, Source]:
-        named = dict(sources(seed))
-        inner = named[source]
-        assert isinstance(inner, MemorySource), "a bank's source is a memory source"
-        named[source] = FixedRetrieval(inner=inner, found=found)
-        return named
-
-    return frozen
 
 
 def _same_ids(column: Column, original: Column) -> float:

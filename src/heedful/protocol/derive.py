@@ -1,7 +1,7 @@
 """The same study with other banks: what is not touched by the change is not decoded again."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from heedful import arms
@@ -14,10 +14,11 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import log_event
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import now, side_table
-from heedful.protocol.table import Column, Table
+from heedful.protocol.steps import now
+from heedful.protocol.table import Column, Table, read_table
 from heedful.protocol.workspace import Workspace, read_json
-from heedful.types import Entry, Policy, Side
+from heedful.sources.memory import MemorySource
+from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
 
 Sources = Callable[[int], Mapping[str, Source]]
 """The sources of a variant by seed, `none` first."""
@@ -51,6 +52,38 @@ def only(setting: Setting, side: Side, source: str) -> Sources:
     return named
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedRetrieval:
+    """A memory source that finds what was found before, whatever it says now."""
+
+    inner: MemorySource
+    found: Mapping[str, Sequence[Recall]]
+    """Per task."""
+
+    @property
+    def spec(self) -> Spec:
+        return self.inner.spec
+
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        recalls = self.found[task.id]
+        return self.inner.plan(recalls, task) if recalls else None
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        return await self.inner.attempt(plan, task, model, baseline)
+
+
+def frozen(sources: Sources, source: str, found: Mapping[str, Sequence[Recall]]) -> Sources:
+    """The sources with recalls that are given by task instead of being looked up."""
+
+    def named(seed: int) -> Mapping[str, Source]:
+        every = dict(sources(seed))
+        inner = every[source]
+        assert isinstance(inner, MemorySource), "a bank's source is a memory source"
+        return {**every, source: FixedRetrieval(inner=inner, found=found)}
+
+    return named
+
+
 async def record_variant(
     space: Workspace,
     name: str,
@@ -59,12 +92,16 @@ async def record_variant(
     model: Model,
     side: Side,
     tell: OnProgress,
-) -> tuple[Table, int]:
-    """The passes of a variant and how many model calls it took; they are kept in the study's folder."""
-    folder = Workspace(space.folder / name)
+    tasks: Collection[str] | None = None,
+) -> tuple[Ledger, int]:
+    """The passes of a variant, on some tasks or all, and how many model calls it took.
+
+    They are kept in the study's folder; what the study has recorded already is not decoded again.
+    """
     calls = 0
-    with Ledger(folder.ledger, Ledger(space.ledger)) as ledger:
+    with Ledger(space.folder / name / "ledger.jsonl", Ledger(space.ledger)) as ledger:
         items = setting.splits.fit if side == "fit" else setting.splits.test
+        items = [item for item in items if tasks is None or item.id in tasks]
         for seed in setting.study.seeds:
             recording = Recording(
                 side=side, seed=seed, items=items, sources=sources(seed), benchmark=setting.benchmark
@@ -72,7 +109,12 @@ async def record_variant(
             recorder = Recorder(recording, model, ledger, tell)
             await recorder.run(setting.study.model.slots)
             calls += recorder.calls
-    return side_table(folder, setting, side), calls
+    return ledger, calls
+
+
+def variant_table(ledger: Ledger, table: Table, setting: Setting, side: Side) -> Table:
+    """A variant's passes in the rows of the study's table."""
+    return read_table(ledger, side, list(dict.fromkeys(table.tasks)), setting.study.seeds)
 
 
 def policy_for(space: Workspace, source: str) -> Policy:

@@ -30,7 +30,8 @@ def _sentences(found: Counterfactual) -> list[str]:
         f"{len(found.edits)} entries of {found.source} were edited; {found.hits.rows} of "
         f"{found.hits.rows + found.others.rows} rows of the {found.side} side had recalled one of them.",
         "With the recalls held fixed, the repaired bank changes accuracy by "
-        f"{change(fixed['repair'].change)} points and the corrupted one by {change(fixed['corrupt'].change)}.",
+        f"{change(fixed['repair'].change)} points and the corrupted one by "
+        f"{change(fixed['corrupt'].change)}.",
         "Rows that had recalled no edited entry are the same under both edits, as they must be.",
     ]
     if found.hits.change is not None and found.localised is not None:

@@ -1,0 +1,97 @@
+"""Which of several recalled entries carried an outcome: leave each out and decode again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from heedful.ports import Model
+from heedful.protocol.counterfactual import Tell, original_recalls
+from heedful.protocol.derive import frozen, only, record_variant
+from heedful.protocol.ledger import Pass
+from heedful.protocol.setting import Setting
+from heedful.protocol.steps import side_table
+from heedful.protocol.workspace import Workspace
+from heedful.types import Recall, Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credit:
+    """What an entry did: outcomes it was present at, and those that are another without it."""
+
+    entry: str
+    helps: int
+    hurts: int
+    carried_helps: int
+    carried_hurts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credits:
+    side: Side
+    source: str
+    rows: int
+    """Rows on which memory changed right to wrong or wrong to right."""
+    shared: int
+    """Rows whose outcome stays when any one entry is left out: no single entry carries it."""
+    calls: int
+    entries: Sequence[Credit]
+    """The most harmful first."""
+
+
+async def credit(
+    space: Workspace, setting: Setting, model: Model, source: str, side: Side, tell: Tell
+) -> Credits:
+    """Leave out each recalled entry on every row that memory helped or hurt."""
+    table = side_table(space, setting, side)
+    plain, column = table.column("none"), table.column(source)
+    changed = {
+        table.tasks[at]: column.passes[at] for at in (plain.right != column.right).nonzero()[0].tolist()
+    }
+    recalls = original_recalls(table, source, setting.banks[source].entries())
+    most = max((len(recalls[task]) for task in changed), default=0)
+    without: dict[str, dict[str, bool]] = {task: {} for task in changed}
+    calls = 0
+    for left in range(most):
+        rest = {task: _without(found, left) for task, found in recalls.items()}
+        sources = frozen(only(setting, side, source), source, rest)
+        name = f"credit/{source}-without-{left + 1}"
+        told = partial(tell, f"without entry {left + 1}")
+        ledger, made = await record_variant(space, name, setting, sources, model, side, told, set(changed))
+        calls += made
+        for task in changed:
+            if left < len(recalls[task]):
+                row = ledger.passes[side, setting.study.seeds[0], source, task]
+                plainly = ledger.passes[side, setting.study.seeds[0], "none", task]
+                without[task][recalls[task][left].entry.id] = (row if row.calls else plainly).right
+    return _counted(side, source, changed, without, calls)
+
+
+def _without(recalls: Sequence[Recall], left: int) -> tuple[Recall, ...]:
+    """The recalls without the one at this place; none where there is no such place."""
+    if left >= len(recalls):
+        return ()
+    return tuple(recall for place, recall in enumerate(recalls) if place != left)
+
+
+def _counted(
+    side: Side,
+    source: str,
+    changed: Mapping[str, Pass],
+    without: Mapping[str, Mapping[str, bool]],
+    calls: int,
+) -> Credits:
+    counts: dict[str, list[int]] = {}
+    shared = 0
+    for task, row in changed.items():
+        carried = {entry for entry, right in without[task].items() if right != row.right}
+        shared += not carried
+        for entry in without[task]:
+            tally = counts.setdefault(entry, [0, 0, 0, 0])
+            tally[0 if row.right else 1] += 1
+            tally[2 if row.right else 3] += entry in carried
+    found = [
+        Credit(entry=entry, helps=h, hurts=u, carried_helps=ch, carried_hurts=cu)
+        for entry, (h, u, ch, cu) in counts.items()
+    ]
+    found.sort(key=lambda one: (one.carried_helps - one.carried_hurts, one.helps - one.hurts, one.entry))
+    return Credits(side=side, source=source, rows=len(changed), shared=shared, calls=calls, entries=found)

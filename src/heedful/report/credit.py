@@ -1,0 +1,51 @@
+"""Which entries carried the outcomes, as a page."""
+
+from dataclasses import asdict
+
+from heedful.protocol.credit import Credits
+from heedful.report.analysis import Analysis
+from heedful.report.sheet import Sheet
+
+
+def credit_analysis(study: str, found: Credits) -> Analysis:
+    carried = found.rows - found.shared
+    rows = [
+        (
+            one.entry,
+            str(one.helps),
+            str(one.hurts),
+            str(one.carried_helps),
+            str(one.carried_hurts),
+        )
+        for one in found.entries
+    ]
+    sheet = Sheet(
+        name="credit",
+        title="Entries by what they carried",
+        note="Present: recalled on a row that memory helped or hurt. Carried: leaving this entry out, "
+        "and only this one, turns the outcome round. The most harmful first.",
+        head=("Entry", "Helps, present", "Hurts, present", "Helps, carried", "Hurts, carried"),
+        rows=tuple(rows),
+        empty="memory changed no outcome",
+    )
+    said = (
+        f"Memory of {found.source} changed the outcome of {found.rows} rows of the {found.side} side. On "
+        f"{carried} of them a single entry carries it; on {found.shared} it stays whichever one is left out. "
+        f"{found.calls} model calls."
+    )
+    summary = {
+        "side": found.side,
+        "source": found.source,
+        "rows": found.rows,
+        "shared": found.shared,
+        "calls": found.calls,
+        "entries": [asdict(one) for one in found.entries],
+    }
+    return Analysis(
+        name="credit",
+        title=f"{study}: which entries of {found.source} carried the outcomes",
+        sentences=(said,),
+        sheets=(sheet,),
+        drawings=(),
+        summary=summary,
+    )
