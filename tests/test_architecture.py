@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "testing": {"types", "errors", "ports", "stages", "memory"},
     "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
     "stats": {"errors"},
-    "governance": {"types", "errors"},
+    "governance": {"types", "errors", "memory"},
     "benchmarks": {"types", "errors", "ports", "memory"},
     "protocol": {
         *("types", "errors", "ports", "arms", "stages", "sources", "control", "decisions"),

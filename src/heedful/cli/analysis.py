@@ -29,6 +29,7 @@ def add_to(app: typer.Typer) -> None:
     """Make these commands part of `heedful study`."""
     app.command()(credit)
     app.command()(counterfactual)
+    app.command()(controls)
 
 
 def credit(
@@ -80,6 +81,40 @@ def counterfactual(
         policy = policy_for(space, name)
         found = asyncio.run(run(space, setting, model, name, made, policy, side, tell))
     _show(space, counterfactual_analysis(setting.study.name, found), json)
+
+
+def controls(
+    place: Place,
+    source: SourceName = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option("--rate", help="Share of bad entries; may be repeated [0.3]."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Kind of bad entries; may be repeated [all]."),
+    ] = None,
+    side: AskedSide = "fit",
+    seed: Seed = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Mix bad entries into a bank, and see what they do under each arm and how soon they are retired."""
+    from heedful.governance.poison import KINDS, spoiled
+    from heedful.protocol.controls import controls as run
+    from heedful.protocol.derive import bank_source, refuse_closed
+    from heedful.report.controls import controls_analysis
+
+    space, setting = open_study(place, data, None)
+    name = bank_source(setting, source)
+    rates, kinds = sorted(rate or [0.3]), kind or list(KINDS)
+    for share in rates:
+        spoiled(setting.banks[name].entries(), share, kinds, seed)
+    refuse_closed(space, setting, side, "negative controls")
+    model = open_study_model(setting)
+    with recording_bars() as tell:
+        found = asyncio.run(run(space, setting, model, name, rates, kinds, side, seed, tell))
+    _show(space, controls_analysis(setting.study.name, name, side, found), json)
 
 
 def _show(space: "Workspace", analysis: "Analysis", json: bool) -> None:

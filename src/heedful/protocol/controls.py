@@ -1,0 +1,149 @@
+"""Negative controls: the same study with bad entries mixed into a bank.
+
+Every arm was chosen on the clean fit side; nothing is tuned to the bad entries.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from heedful import arms
+from heedful.governance.bounds import RULES, first_condemned
+from heedful.governance.poison import is_bad, spoiled
+from heedful.ports import Model
+from heedful.protocol.counterfactual import Tell
+from heedful.protocol.derive import (
+    exchanged,
+    keep_bank,
+    only,
+    policy_for,
+    record_variant,
+    variant_table,
+    with_bank,
+)
+from heedful.protocol.evidence import table_evidence
+from heedful.protocol.fit import tune
+from heedful.protocol.replay import Replayer
+from heedful.protocol.setting import Setting
+from heedful.protocol.steps import side_table
+from heedful.protocol.table import Table
+from heedful.protocol.workspace import Workspace
+from heedful.stats.paired import PairedCounts, count_pairs
+from heedful.types import Policy, Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """How a retirement rule deals with the bank when it is asked after every task."""
+
+    bad: int
+    """Bad entries that were recalled at all."""
+    bad_gone: int
+    good_gone: int
+    median_tasks: float | None
+    """Tasks after which half of the bad that go are gone, each counted in its own recalls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controlled:
+    """The arms at one rate of bad entries."""
+
+    rate: float
+    bad: int
+    entries: int
+    exposed: float
+    """Share of rows whose recalls contain a bad entry."""
+    counts: Mapping[str, PairedCounts]
+    """By arm, against the memory-free pass."""
+    removal: Mapping[str, Removal] = field(default_factory=dict)
+    """By retirement rule."""
+    calls: int = 0
+
+
+async def controls(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    source: str,
+    rates: Sequence[float],
+    kinds: Sequence[str],
+    side: Side,
+    seed: int,
+    tell: Tell,
+) -> list[Controlled]:
+    """Every arm at every rate, the clean bank first."""
+    policies = control_policies(space, setting, source)
+    clean = side_table(space, setting, side)
+    entries = list(setting.banks[source].entries())
+    found = [_controlled(clean, source, policies, 0.0, len(entries), 0)]
+    for rate in rates:
+        mixed = spoiled(entries, rate, kinds, seed)
+        name = f"controls/{source}-{'-'.join(kinds)}-{rate:g}"
+        if setting.study.sources[source].bank != "pool":
+            keep_bank(space.folder / name, source, mixed)
+        changed = with_bank(setting, source, mixed)
+        ledger, calls = await record_variant(
+            space,
+            name,
+            changed,
+            only(changed, side, source),
+            model,
+            side,
+            partial(tell, f"{rate:.0%} bad entries"),
+        )
+        table = variant_table(ledger, clean, setting, side)
+        whole = exchanged(clean, source, table.column(source))
+        found.append(_controlled(whole, source, policies, rate, len(mixed), calls))
+    return found
+
+
+def control_policies(space: Workspace, setting: Setting, source: str) -> dict[str, Policy]:
+    """Always, the best gate and the best choose of the fit side, and the study's own policy."""
+    settings = msgspec.structs.replace(
+        setting.study.fit, families=("gate", "choose"), firsts=("none",), calibrated=False
+    )
+    best = tune(side_table(space, setting, "fit"), [source], settings).best
+    policies = {"always": arms.always(source)}
+    for family in ("gate", "choose"):
+        ranked = sorted(
+            (one for kind, one in best.items() if kind.family == family), key=lambda one: one.rank
+        )
+        policies[family] = ranked[0].policy
+    return {**policies, "heedful": policy_for(space, source)}
+
+
+def _controlled(
+    table: Table, source: str, policies: Mapping[str, Policy], rate: float, entries: int, calls: int
+) -> Controlled:
+    replayer = Replayer(table)
+    column = table.column(source)
+    exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
+    return Controlled(
+        rate=rate,
+        bad=round(rate * entries),
+        entries=entries,
+        exposed=sum(exposed) / len(exposed),
+        counts={
+            arm: count_pairs(replayer.base_right.tolist(), replayer.replay(policy).right.tolist())
+            for arm, policy in policies.items()
+        },
+        removal={rule: _removal(table, source, rule) for rule in RULES},
+        calls=calls,
+    )
+
+
+def _removal(table: Table, source: str, rule: str) -> Removal:
+    """As if every row were graded in order, and every entry judged after each of its recalls."""
+    seen: dict[str, list[float]] = {}
+    for one in table_evidence(table, source):
+        seen.setdefault(one.entry, []).append(one.utility)
+    gone = {entry: first_condemned(values, rule, 0.05) for entry, values in seen.items()}
+    after = sorted(tasks for entry, tasks in gone.items() if tasks and is_bad(entry))
+    return Removal(
+        bad=sum(map(is_bad, seen)),
+        bad_gone=len(after),
+        good_gone=sum(bool(tasks) and not is_bad(entry) for entry, tasks in gone.items()),
+        median_tasks=after[len(after) // 2] if after else None,
+    )

@@ -1,0 +1,136 @@
+"""What bad entries do under each arm, as a page."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from heedful.protocol.controls import Controlled
+from heedful.report.analysis import Analysis
+from heedful.report.drawing import BLUE, GREEN, ORANGE, PURPLE, Drawing, draw
+from heedful.report.sheet import Sheet
+from heedful.report.wording import percent, points
+from heedful.stats.intervals import wilson
+from heedful.types import Side
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"always": ORANGE, "gate": PURPLE, "choose": GREEN, "heedful": BLUE}
+
+
+def controls_analysis(study: str, source: str, side: Side, found: Sequence[Controlled]) -> Analysis:
+    return Analysis(
+        name="controls",
+        title=f"{study}: bad entries in {source}",
+        sentences=_sentences(source, side, found),
+        sheets=(_harm(found), _removals(found)),
+        drawings=(_figure(found),),
+        summary=_summary(source, side, found),
+    )
+
+
+def _sentences(source: str, side: Side, found: Sequence[Controlled]) -> list[str]:
+    clean, worst = found[0], found[-1]
+    n = clean.counts["always"].n
+    said = [
+        f"{worst.bad} bad entries among {worst.entries} of {source} ({worst.rate:.0%}); they reached the "
+        f"prompt of {percent(worst.exposed)} of {n} rows of the {side} side. "
+        "Every arm was chosen on the clean fit side."
+    ]
+    for arm, counts in worst.counts.items():
+        before = clean.counts[arm]
+        said.append(
+            f"{arm}: {percent(counts.accuracy)} right ({points(counts.accuracy - before.accuracy)} points "
+            f"against the clean bank), {counts.hurts} hurts ({before.hurts} with the clean bank)."
+        )
+    return said
+
+
+def _harm(found: Sequence[Controlled]) -> Sheet:
+    rows = []
+    for one in found:
+        for arm, counts in one.counts.items():
+            low, high = wilson(counts.hurts, counts.n)
+            rows.append(
+                (
+                    f"{one.rate:.0%} bad, {arm}",
+                    percent(counts.accuracy),
+                    points(counts.delta),
+                    str(counts.helps),
+                    str(counts.hurts),
+                    f"{percent(counts.hurts / counts.n)} [{100 * low:.1f}, {100 * high:.1f}]",
+                    percent(one.exposed),
+                )
+            )
+    return Sheet(
+        name="harm",
+        title="Harm by arm",
+        note="Helps and hurts against the answer without memory. Exposed: rows whose recalls contain a bad "
+        "entry. The share of hurts has a 95% Wilson interval.",
+        head=("Bank, arm", "Right", "Against no memory", "Helps", "Hurts", "Hurts, share [95%]", "Exposed"),
+        rows=tuple(rows),
+        marked=frozenset(at for at, row in enumerate(rows) if row[0].endswith("heedful")),
+    )
+
+
+def _removals(found: Sequence[Controlled]) -> Sheet:
+    rows = []
+    for one in found:
+        for rule, removal in one.removal.items():
+            after = "" if removal.median_tasks is None else f"{removal.median_tasks:.0f}"
+            bad = f"{removal.bad_gone} of {removal.bad}"
+            rows.append((f"{one.rate:.0%} bad, {rule}", bad, after, str(removal.good_gone)))
+    return Sheet(
+        name="removal",
+        title="What retirement finds out",
+        note="As if every row were graded in order and every entry judged after each of its recalls. Bad: "
+        "retired of those that were recalled at all; after: the median number of their own recalls.",
+        head=("Bank, rule", "Bad retired", "After, tasks", "Good retired"),
+        rows=tuple(rows),
+    )
+
+
+def _figure(found: Sequence[Controlled]) -> Drawing:
+    rates = [100 * one.rate for one in found]
+
+    def paint(axes: "Axes") -> None:
+        for arm, colour in COLOURS.items():
+            shares = [100 * one.counts[arm].hurts / one.counts[arm].n for one in found]
+            axes.plot(rates, shares, marker="o", color=colour, label=arm)
+        axes.set_xlabel("bad entries in the bank, %")
+        axes.set_ylabel("answers spoiled by memory, %")
+        axes.set_ylim(bottom=0)
+        axes.set_title("Harm against the share of bad entries")
+        axes.legend(loc="upper left")
+
+    told = "; ".join(
+        f"{arm} {one.counts[arm].hurts} hurts at {one.rate:.0%}" for one in found for arm in COLOURS
+    )
+    return draw("controls", told, "Answers that were right without memory and wrong in the end.", 2.8, paint)
+
+
+def _summary(source: str, side: Side, found: Sequence[Controlled]) -> dict[str, Any]:
+    return {
+        "source": source,
+        "side": side,
+        "rates": [
+            {
+                "rate": one.rate,
+                "bad": one.bad,
+                "entries": one.entries,
+                "exposed": one.exposed,
+                "calls": one.calls,
+                "arms": {
+                    arm: {
+                        "n": counts.n,
+                        "accuracy": counts.accuracy,
+                        "helps": counts.helps,
+                        "hurts": counts.hurts,
+                    }
+                    for arm, counts in one.counts.items()
+                },
+                "removal": {rule: asdict(removal) for rule, removal in one.removal.items()},
+            }
+            for one in found
+        ],
+    }

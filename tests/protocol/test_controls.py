@@ -1,0 +1,90 @@
+"""Negative controls on a study whose model obeys its notes."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from heedful import ScriptedModel
+from heedful.protocol.controls import controls
+from heedful.protocol.setting import prepare
+from heedful.protocol.steps import fit_study, lock_study, open_test_side, record
+from heedful.protocol.workspace import open_workspace
+from heedful.report.controls import controls_analysis
+
+STUDY = """
+name = "sums"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+metric = "number"
+[sources.rules]
+bank = "rules.txt"
+recall = "bm25"
+limit = 3
+[fit]
+signals = ["mean"]
+families = ["gate", "choose"]
+calibrated = false
+folds = 3
+"""
+
+
+def reply(prompt):
+    """Adds by itself when the numbers are small, and does what a rule says; unsure of orders."""
+    said = prompt.messages[-1].content
+    a, b = map(int, re.findall(r"(\d+) and (\d+)", said)[0])
+    if "minus" in said.partition("Notes")[2] or "DONE" in said or "French" in said or "Answer: 0" in said:
+        return ("0", -0.9)
+    if "plus" in said.partition("Notes")[2]:
+        return (str(a + b), -0.1)
+    return (str(a + b) if a < 40 else "1", -0.3 if a < 40 else -0.8)
+
+
+@pytest.fixture
+def study(tmp_path):
+    for side, start in (("fit", 1), ("test", 2)):
+        rows = [
+            {"id": f"{side}{n}", "question": f"What do {n} and {start} make?", "answer": str(n + start)}
+            for n in range(start, 80, 2)
+        ]
+        (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "rules.txt").write_text("What two numbers make is the first plus the second.\n")
+    (tmp_path / "s.toml").write_text(STUDY)
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
+    setting = prepare(space.study, None)
+    model = ScriptedModel(script=reply)
+    asyncio.run(record(space, setting, model, "fit", lambda progress: None))
+    fit_study(space, setting)
+    asyncio.run(lock_study(space, setting, model))
+    asyncio.run(open_test_side(space, setting, model, lambda progress: None))
+    return space, setting, model
+
+
+def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
+    space, setting, model = study
+    lock, ledger = space.lock.read_bytes(), space.ledger.read_bytes()
+    clean, bad = asyncio.run(
+        controls(
+            space,
+            setting,
+            model,
+            "rules",
+            [0.8],
+            ["contradictory", "poisoned"],
+            "test",
+            0,
+            lambda *told: None,
+        )
+    )
+    assert clean.counts["always"].hurts == clean.counts["heedful"].hurts == 0
+    assert clean.exposed == 0 < bad.exposed
+    assert bad.counts["always"].hurts > 0
+    assert bad.counts["heedful"].hurts == 0
+    assert (bad.bad, bad.entries) == (4, 5)
+    assert (space.lock.read_bytes(), space.ledger.read_bytes()) == (lock, ledger)
+    assert bad.removal["betting"].bad_gone <= bad.removal["betting"].bad
+    analysis = controls_analysis("sums", "rules", "test", [clean, bad])
+    assert "Every arm was chosen on the clean fit side" in analysis.text
+    assert analysis.summary["rates"][1]["arms"]["heedful"]["hurts"] == 0
