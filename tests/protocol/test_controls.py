@@ -28,6 +28,7 @@ signals = ["mean"]
 families = ["gate", "choose"]
 calibrated = false
 folds = 3
+firsts = ["none"]
 """
 
 
