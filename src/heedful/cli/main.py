@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import analysis, ask, bank, demo, doctor, govern, probe, study, weights, why
+from heedful.cli import analysis, ask, bank, build, demo, doctor, govern, probe, study, weights, why
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("ask")(ask.ask)
 app.command("why")(why.why)
 app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
+bank.app.command()(build.build)
 app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
 app.add_typer(weights.app, name="weights")

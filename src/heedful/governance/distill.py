@@ -1,0 +1,149 @@
+"""Rules from rollouts: what a right attempt did that a wrong one did not, kept as a short list.
+
+For each task with attempts of both kinds a writer is asked for one lesson, and then what to do with
+it: add it to the list, update or delete a rule that is there, or nothing (the operations of
+Training-Free GRPO, Cai et al. 2025). The writer's replies are constrained to a JSON schema where
+the endpoint can do that; a reply that makes no sense is counted and changes nothing.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.types import Message, Prompt
+
+MOST_WORDS = 32
+NEAREST = 5
+"""How many rules of the list the writer sees beside a new lesson."""
+_LESSON_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"difference": {"type": "string"}, "rule": {"type": "string"}},
+    "required": ["difference", "rule"],
+    "additionalProperties": False,
+}
+_CHANGE_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "operation": {"enum": ["add", "update", "delete", "none"]},
+        "id": {"type": "string"},
+        "rule": {"type": "string"},
+    },
+    "required": ["operation", "id", "rule"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The attempts at one task."""
+
+    task: str
+    question: str
+    right: str
+    """An attempt that ended right, or the worked solution where none did."""
+    wrong: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of the list."""
+
+    operation: str
+    """`add`, `update`, `delete` or `none`."""
+    id: str = ""
+    rule: str = ""
+
+
+def lesson_prompt(group: Group) -> Prompt:
+    """Ask what made the difference."""
+    asked = (
+        f"Problem:\n{group.question}\n\nRight solution:\n{group.right}\n\nWrong solution:\n{group.wrong}\n\n"
+        "Say in one sentence what the wrong solution got wrong. Then write one general rule that would have "
+        f"prevented it and helps with other problems: at most {MOST_WORDS} words, no names and no numbers of "
+        'this problem. Reply with JSON: {"difference": "…", "rule": "…"}'
+    )
+    return _prompt(asked, _LESSON_SCHEMA)
+
+
+def change_prompt(lesson: str, rules: Mapping[str, str]) -> Prompt:
+    """Ask what to do with a lesson, given the rules that are nearest to it."""
+    listed = "\n".join(f"[{id}] {text}" for id, text in rules.items()) or "(none yet)"
+    asked = (
+        f"Rules we have:\n{listed}\n\nNew lesson:\n{lesson}\n\n"
+        "Choose one operation. add: the lesson is new. update: it improves the rule with that id; write the "
+        "improved rule. delete: it shows that the rule with that id is wrong. none: a rule says it already. "
+        f"A rule has at most {MOST_WORDS} words. "
+        'Reply with JSON: {"operation": "add|update|delete|none", "id": "…", "rule": "…"}'
+    )
+    return _prompt(asked, _CHANGE_SCHEMA)
+
+
+def _prompt(asked: str, schema: Mapping[str, Any]) -> Prompt:
+    return Prompt(messages=(Message(role="user", content=asked),), max_tokens=160, schema=schema)
+
+
+def read_lesson(text: str) -> str | None:
+    """The rule of a reply; None for one that makes no sense or is too long."""
+    found = _object(text)
+    return None if found is None else clean_rule(found.get("rule"))
+
+
+def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> Change | None:
+    """The change of a reply; None for one that makes no sense: an unknown id, an empty or long rule."""
+    found = _object(text)
+    operation = found.get("operation") if found is not None else None
+    if found is None or operation not in ("add", "update", "delete", "none"):
+        return None
+    id = str(found.get("id") or "").strip("[] ")
+    if operation in ("update", "delete") and id not in rules:
+        return None
+    if operation in ("none", "delete"):
+        return Change(operation=operation, id=id)
+    rule = clean_rule(found.get("rule")) or (lesson if operation == "add" else None)
+    return (
+        None
+        if rule is None
+        else Change(operation=operation, id=id if operation == "update" else "", rule=rule)
+    )
+
+
+def clean_rule(text: object) -> str | None:
+    """One line of 4 to 32 words."""
+    if not isinstance(text, str):
+        return None
+    line = " ".join(re.sub(r"^\s*(?:[-*•]|\d+[.)]|rule:)\s*", "", text, flags=re.IGNORECASE).split())
+    return line if 4 <= len(line.split()) <= MOST_WORDS else None
+
+
+def changed(rules: Mapping[str, str], change: Change, number: int) -> dict[str, str]:
+    """The list after a change; a new rule gets the id `r` and the number of the step."""
+    after = dict(rules)
+    if change.operation == "add":
+        if change.rule.casefold() not in (text.casefold() for text in rules.values()):
+            after[f"r{number}"] = change.rule
+    elif change.operation == "update":
+        after[change.id] = change.rule
+    elif change.operation == "delete":
+        after.pop(change.id, None)
+    return after
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The first JSON object in a reply."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text[start:])
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def grouped(attempts: Sequence[tuple[str, bool]], worked: str | None) -> tuple[str, str] | None:
+    """A right text of a task's attempts, or the worked solution, and a wrong one; None: no contrast."""
+    wrong = next((text for text, right in attempts if not right and text.strip()), None)
+    right = next((text for text, good in attempts if good), worked)
+    return None if wrong is None or right is None else (right, wrong)

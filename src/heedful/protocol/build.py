@@ -1,0 +1,238 @@
+"""Build a bank from rows of the fit side that are left to banks: exemplars, or rules from rollouts."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from heedful.benchmarks.items import normal_question
+from heedful.errors import HeedfulError, StoreError, UsageError
+from heedful.governance.distill import (
+    NEAREST,
+    Change,
+    Group,
+    change_prompt,
+    changed,
+    grouped,
+    lesson_prompt,
+    read_change,
+    read_lesson,
+)
+from heedful.governance.exemplars import covering
+from heedful.memory.dense import Embedder
+from heedful.memory.entries import new_entry
+from heedful.memory.formats import write_entries
+from heedful.ports import Model, Source
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.setting import Setting
+from heedful.protocol.workspace import Workspace, write_text
+from heedful.sources import RetrySource
+from heedful.types import Entry, Item
+
+NEAR_DUPLICATE = 0.95
+SAMPLES = 3
+"""Rollouts of a task beside the greedy one, from which rules are distilled."""
+TEMPERATURE = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    entries: Sequence[Entry]
+    leaked: int
+    """Left out because their text, or one nearly the same, is on the test side."""
+    rollouts: int
+    """Model calls of the study's model."""
+    written: int = 0
+    """Calls of the writer."""
+    nonsense: int = 0
+    """Replies of the writer that made no sense."""
+    groups: int = 0
+    """Tasks with something to learn from."""
+
+
+async def build_exemplars(
+    space: Workspace, setting: Setting, model: Model, embedder: Embedder, size: int, tell: OnProgress
+) -> Built:
+    """Worked examples that cover the pool, and most of all what the model got wrong there."""
+    pool = _pool(setting)
+    ledger = await rollouts(space, setting, model, pool, 0, tell)
+    made = [(item.id, setting.benchmark.exemplar(item)) for item in pool]
+    task_of = {entry.id: task for task, entry in made if entry is not None}
+    worked = [entry for _, entry in made if entry is not None]
+    kept = _unleaked(worked, setting, embedder)
+    if not kept:
+        raise UsageError(f"{setting.benchmark.name} makes no exemplars of its rows")
+    vectors = embedder.embed([entry.text for entry in kept])
+    wrong = np.array([not ledger.passes["fit", 0, "none", task_of[entry.id]].right for entry in kept])
+    chosen = covering(np.asarray(vectors @ vectors.T, dtype=np.float64), wrong, size)
+    return Built(
+        entries=[kept[place] for place in chosen],
+        leaked=len(worked) - len(kept),
+        rollouts=_calls(ledger),
+    )
+
+
+async def build_rules(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    writer: Model,
+    embedder: Embedder,
+    size: int,
+    budget: int,
+    tell: OnProgress,
+    on_step: Callable[[int, int, int], None],
+) -> Built:
+    """Rules distilled from right and wrong rollouts; every step is on disk before the next begins."""
+    pool = _pool(setting)
+    ledger = await rollouts(space, setting, model, pool, SAMPLES, tell)
+    groups = _groups(setting, ledger, pool)
+    log = StepLog(space.folder / "build" / "rules.jsonl", writer.traits.fingerprint)
+    rules: dict[str, str] = {}
+    for number, group in enumerate(groups, start=1):
+        if log.calls >= budget and group.task not in log.steps:
+            break
+        step = log.steps.get(group.task) or await _step(group, rules, writer, embedder)
+        log.keep(group.task, step)
+        if step.change is not None and (len(rules) < size or step.change.operation != "add"):
+            rules = changed(rules, step.change, number)
+        on_step(number, len(groups), len(rules))
+    if log.calls and not rules:
+        raise HeedfulError(
+            f"the writer {writer.traits.name} gave no rule that makes sense in {log.calls} calls; "
+            "choose another with --writer-url and --writer-model"
+        )
+    made = [new_entry(text, kind="rule", id=id, source="heedful bank build") for id, text in rules.items()]
+    kept = _unleaked(made, setting, embedder)
+    return Built(
+        entries=kept,
+        leaked=len(made) - len(kept),
+        rollouts=_calls(ledger),
+        written=log.calls,
+        nonsense=sum(step.change is None for step in log.steps.values()),
+        groups=len(groups),
+    )
+
+
+async def rollouts(
+    space: Workspace, setting: Setting, model: Model, pool: Sequence[Item], samples: int, tell: OnProgress
+) -> Ledger:
+    """Attempts at the pool's tasks without memory: one greedy, the others sampled."""
+    sources: dict[str, Source] = {"none": RetrySource()}
+    for sample in range(1, samples + 1):
+        sources[f"sample{sample}"] = RetrySource(temperature=TEMPERATURE, seed=sample)
+    recording = Recording(side="fit", seed=0, items=pool, sources=sources, benchmark=setting.benchmark)
+    with Ledger(space.folder / "build" / "ledger.jsonl") as ledger:
+        await Recorder(recording, model, ledger, tell).run(setting.study.model.slots)
+    return ledger
+
+
+def write_bank(file: Path, entries: Sequence[Entry]) -> None:
+    """The whole bank, or nothing."""
+    write_text(file, write_entries(entries, "jsonl"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What became of one group."""
+
+    calls: int
+    change: Change | None
+    """None: the writer's reply made no sense."""
+
+
+async def _step(group: Group, rules: Mapping[str, str], writer: Model, embedder: Embedder) -> Step:
+    lesson = read_lesson((await writer.decode(lesson_prompt(group))).text)
+    if lesson is None:
+        return Step(calls=1, change=None)
+    if not rules:
+        return Step(calls=1, change=Change(operation="add", rule=lesson))
+    near = _nearest(lesson, rules, embedder)
+    reply = await writer.decode(change_prompt(lesson, near))
+    return Step(calls=2, change=read_change(reply.text, lesson, near))
+
+
+def _nearest(lesson: str, rules: Mapping[str, str], embedder: Embedder) -> dict[str, str]:
+    vectors = embedder.embed([lesson, *rules.values()])
+    order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[:NEAREST]
+    ids = list(rules)
+    return {ids[place]: rules[ids[place]] for place in sorted(order.tolist())}
+
+
+class StepLog:
+    """The steps of a distillation, one a line, so that a run that was ended goes on where it was."""
+
+    def __init__(self, path: Path, writer: str) -> None:
+        self.steps: dict[str, Step] = {}
+        self._path, self._writer = path, writer
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            try:
+                fields = json.loads(line)
+                change = None if fields["change"] is None else Change(**fields["change"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a line cut by a crash: the step is made again
+            if fields["writer"] == writer:
+                self.steps[fields["task"]] = Step(calls=fields["calls"], change=change)
+
+    @property
+    def calls(self) -> int:
+        return sum(step.calls for step in self.steps.values())
+
+    def keep(self, task: str, step: Step) -> None:
+        if task in self.steps:
+            return
+        change = None if step.change is None else asdict(step.change)
+        line = {"task": task, "writer": self._writer, "calls": step.calls, "change": change}
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as file:
+                if file.tell() and not self._path.read_bytes().endswith(b"\n"):
+                    file.write(b"\n")
+                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
+        self.steps[task] = step
+
+
+def _groups(setting: Setting, ledger: Ledger, pool: Sequence[Item]) -> list[Group]:
+    """Tasks with a wrong attempt and something right to hold against it; mixed attempts first."""
+    mixed: list[Group] = []
+    others: list[Group] = []
+    for item in pool:
+        rows = [row for row in ledger.passes.values() if row.task == item.id and row.status == "decoded"]
+        worked = setting.benchmark.exemplar(item)
+        found = grouped([(row.text, row.right) for row in rows], None if worked is None else worked.response)
+        if found is not None:
+            right, wrong = found
+            group = Group(task=item.id, question=item.question, right=right, wrong=wrong)
+            (mixed if any(row.right for row in rows) else others).append(group)
+    return [*mixed, *others]
+
+
+def _unleaked(entries: Sequence[Entry], setting: Setting, embedder: Embedder) -> list[Entry]:
+    """The entries whose text, or one nearly the same, is not on the test side."""
+    kept = setting.splits.untested(entries)
+    if not kept or not setting.splits.test:
+        return kept
+    tests = embedder.embed([normal_question(item.question) for item in setting.splits.test])
+    own = embedder.embed([normal_question(entry.text) for entry in kept])
+    near = (own @ tests.T).max(axis=1) >= NEAR_DUPLICATE
+    return [entry for entry, leaks in zip(kept, near.tolist(), strict=True) if not leaks]
+
+
+def _pool(setting: Setting) -> Sequence[Item]:
+    if not setting.splits.pool:
+        raise UsageError(
+            f"the study {setting.study.name} leaves no rows to banks: give it [split] pool = 100 or so"
+        )
+    return setting.splits.pool
+
+
+def _calls(ledger: Ledger) -> int:
+    return sum(row.calls for row in ledger.passes.values())

@@ -1,0 +1,146 @@
+"""Building banks with a scripted model and a scripted writer."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from heedful import HeedfulError, ScriptedModel, UsageError
+from heedful.memory.embed import MiniLM
+from heedful.memory.formats import read_entries
+from heedful.protocol.build import build_exemplars, build_rules, write_bank
+from heedful.protocol.setting import prepare
+from heedful.protocol.workspace import open_workspace
+
+STUDY = """
+name = "sums"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+metric = "number"
+[split]
+fit = 4
+pool = 16
+[sources.retry]
+kind = "retry"
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    rows = [
+        {
+            "id": f"f{n}",
+            "question": f"A box holds {n} nails and {n} bolts; how many in all?",
+            "answer": str(2 * n),
+        }
+        for n in range(10, 29)
+    ]
+    rows.append({"id": "leak", "question": "What is on the blue shelf in the hall?", "answer": "7"})
+    (tmp_path / "fit.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    test = {"id": "t1", "question": "What's on the blue shelf in the hall?", "answer": "7"}
+    (tmp_path / "test.jsonl").write_text(json.dumps(test) + "\n")
+    (tmp_path / "s.toml").write_text(STUDY)
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
+    return space, prepare(space.study, None)
+
+
+def solver():
+    """Right greedily below 20; the samples are wrong."""
+
+    def reply(prompt):
+        found = re.search(r"(\d+) nails", prompt.messages[-1].content)
+        n = int(found[1]) if found else 0
+        return (str(2 * n if n < 20 and prompt.temperature == 0 else 1), -0.3)
+
+    return ScriptedModel(script=reply)
+
+
+def writer(*replies):
+    said = iter(replies)
+    return ScriptedModel(
+        script=lambda prompt: (next(said, '{"operation": "none", "id": "", "rule": ""}'), -0.3)
+    )
+
+
+LESSON = '{"difference": "d", "rule": "Add the counts of every kind that is asked about."}'
+ANOTHER = '{"difference": "d", "rule": "Never answer with a number from nowhere, count first."}'
+
+
+@pytest.fixture
+def embedder(minilm):
+    return MiniLM(minilm)
+
+
+def nobody(*told):
+    pass
+
+
+def test_exemplars_come_from_the_pool_and_nothing_of_the_test_side(study, embedder):
+    space, setting = study
+    model = solver()
+    built = asyncio.run(build_exemplars(space, setting, model, embedder, 5, nobody))
+    pool = {item.question for item in setting.splits.pool}
+    assert len(built.entries) == 5
+    assert {entry.text for entry in built.entries} <= pool
+    assert built.leaked == ("leak" in {item.id for item in setting.splits.pool})
+    assert built.rollouts == len(model.prompts) == 16
+    again = asyncio.run(build_exemplars(space, setting, model, embedder, 5, nobody))
+    assert again.entries == built.entries
+    assert len(model.prompts) == 16, "a second run decodes nothing"
+
+
+def rules(study, embedder, said, budget=200, size=50):
+    space, setting = study
+    return asyncio.run(build_rules(space, setting, solver(), said, embedder, size, budget, nobody, nobody))
+
+
+def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
+    said = writer(
+        LESSON,
+        *(ANOTHER, '{"operation": "add", "id": "", "rule": ""}'),
+        *(LESSON, '{"operation": "update", "id": "r1", "rule": "Add the counts of all kinds asked about."}'),
+        *(LESSON, '{"operation": "delete", "id": "r2", "rule": ""}'),
+        *(LESSON, "I have no idea."),
+    )
+    built = rules(study, embedder, said, budget=8)
+    assert [(entry.id, entry.text) for entry in built.entries] == [
+        ("r1", "Add the counts of all kinds asked about.")
+    ]
+    assert (built.written, built.nonsense) == (9, 1)
+    assert built.groups == 16
+
+
+def test_an_ended_run_goes_on_where_it_was(study, embedder):
+    rules(study, embedder, writer(LESSON), budget=1)
+    log = study[0].folder / "build" / "rules.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"task": "cut')
+    said = writer(ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
+    built = rules(study, embedder, said, budget=3)
+    assert [entry.id for entry in built.entries] == ["r1", "r2"]
+    assert len(said.prompts) == 2, "the first step is not made again"
+    assert built.written == 3
+
+
+def test_a_list_that_is_full_takes_no_more(study, embedder):
+    said = writer(LESSON, ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
+    assert len(rules(study, embedder, said, budget=3, size=1).entries) == 1
+
+
+def test_a_writer_that_talks_nonsense_is_named_and_no_bank_is_written(study, embedder):
+    with pytest.raises(HeedfulError, match="gave no rule that makes sense in 16 calls"):
+        rules(study, embedder, ScriptedModel(script=lambda prompt: "blah"))
+
+
+def test_a_study_without_a_pool_is_told_what_it_needs(study, embedder, tmp_path):
+    (tmp_path / "s.toml").write_text(STUDY.replace("pool = 16", ""))
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "other")
+    with pytest.raises(UsageError, match="pool = 100"):
+        asyncio.run(build_exemplars(space, prepare(space.study, None), solver(), embedder, 5, nobody))
+
+
+def test_the_bank_is_a_file_that_a_study_reads(study, embedder, tmp_path):
+    built = rules(study, embedder, writer(LESSON), budget=1)
+    write_bank(tmp_path / "r.jsonl", built.entries)
+    assert read_entries(tmp_path / "r.jsonl")[0] == list(built.entries)
