@@ -114,8 +114,8 @@ def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
 
 def test_an_ended_run_goes_on_where_it_was(study, embedder):
     rules(study, embedder, writer(LESSON), budget=1)
-    log = study[0].folder / "build" / "rules.jsonl"
-    log.write_bytes(log.read_bytes() + b'{"task": "cut')
+    log = study[0].folder / "build" / "replies.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"prompt": "cut')
     said = writer(ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
     built = rules(study, embedder, said, budget=3)
     assert [entry.id for entry in built.entries] == ["r1", "r2"]

@@ -1,15 +1,13 @@
 """Build a bank from rows of the fit side that are left to banks: exemplars, or rules from rollouts."""
 
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from heedful.benchmarks.items import normal_question
-from heedful.errors import HeedfulError, StoreError, UsageError
+from heedful.errors import HeedfulError, UsageError
 from heedful.governance.distill import (
     NEAREST,
     Change,
@@ -28,6 +26,7 @@ from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.replies import Replies
 from heedful.protocol.setting import Setting
 from heedful.protocol.workspace import Workspace, write_text
 from heedful.sources import RetrySource
@@ -87,23 +86,24 @@ async def build_rules(
     tell: OnProgress,
     on_step: Callable[[int, int, int], None],
 ) -> Built:
-    """Rules distilled from right and wrong rollouts; every step is on disk before the next begins."""
+    """Rules distilled from right and wrong rollouts; every reply is on disk before it is used."""
     pool = _pool(setting)
     ledger = await rollouts(space, setting, model, pool, SAMPLES, tell)
     groups = _groups(setting, ledger, pool)
-    log = StepLog(space.folder / "build" / "rules.jsonl", writer.traits.fingerprint)
+    replies = Replies(space.folder / "build" / "replies.jsonl", writer)
     rules: dict[str, str] = {}
+    nonsense = 0
     for number, group in enumerate(groups, start=1):
-        if log.calls >= budget and group.task not in log.steps:
+        if replies.asked >= budget:
             break
-        step = log.steps.get(group.task) or await _step(group, rules, writer, embedder)
-        log.keep(group.task, step)
-        if step.change is not None and (len(rules) < size or step.change.operation != "add"):
-            rules = changed(rules, step.change, number)
+        change = await _change(group, rules, replies, embedder)
+        nonsense += change is None
+        if change is not None and (len(rules) < size or change.operation != "add"):
+            rules = changed(rules, change, number)
         on_step(number, len(groups), len(rules))
-    if log.calls and not rules:
+    if replies.asked and not rules:
         raise HeedfulError(
-            f"the writer {writer.traits.name} gave no rule that makes sense in {log.calls} calls; "
+            f"the writer {replies.name} gave no rule that makes sense in {replies.asked} calls; "
             "choose another with --writer-url and --writer-model"
         )
     made = [new_entry(text, kind="rule", id=id, source="heedful bank build") for id, text in rules.items()]
@@ -112,8 +112,8 @@ async def build_rules(
         entries=kept,
         leaked=len(made) - len(kept),
         rollouts=_calls(ledger),
-        written=log.calls,
-        nonsense=sum(step.change is None for step in log.steps.values()),
+        written=replies.asked,
+        nonsense=nonsense,
         groups=len(groups),
     )
 
@@ -136,24 +136,15 @@ def write_bank(file: Path, entries: Sequence[Entry]) -> None:
     write_text(file, write_entries(entries, "jsonl"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What became of one group."""
-
-    calls: int
-    change: Change | None
-    """None: the writer's reply made no sense."""
-
-
-async def _step(group: Group, rules: Mapping[str, str], writer: Model, embedder: Embedder) -> Step:
-    lesson = read_lesson((await writer.decode(lesson_prompt(group))).text)
-    if lesson is None:
-        return Step(calls=1, change=None)
-    if not rules:
-        return Step(calls=1, change=Change(operation="add", rule=lesson))
+async def _change(
+    group: Group, rules: Mapping[str, str], writer: Replies, embedder: Embedder
+) -> Change | None:
+    """What a group's lesson does to the list; None where the writer's reply makes no sense."""
+    lesson = read_lesson(await writer.ask(lesson_prompt(group)))
+    if lesson is None or not rules:
+        return None if lesson is None else Change(operation="add", rule=lesson)
     near = _nearest(lesson, rules, embedder)
-    reply = await writer.decode(change_prompt(lesson, near))
-    return Step(calls=2, change=read_change(reply.text, lesson, near))
+    return read_change(await writer.ask(change_prompt(lesson, near)), lesson, near)
 
 
 def _nearest(lesson: str, rules: Mapping[str, str], embedder: Embedder) -> dict[str, str]:
@@ -161,43 +152,6 @@ def _nearest(lesson: str, rules: Mapping[str, str], embedder: Embedder) -> dict[
     order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[:NEAREST]
     ids = list(rules)
     return {ids[place]: rules[ids[place]] for place in sorted(order.tolist())}
-
-
-class StepLog:
-    """The steps of a distillation, one a line, so that a run that was ended goes on where it was."""
-
-    def __init__(self, path: Path, writer: str) -> None:
-        self.steps: dict[str, Step] = {}
-        self._path, self._writer = path, writer
-        for line in path.read_bytes().splitlines() if path.exists() else ():
-            try:
-                fields = json.loads(line)
-                change = None if fields["change"] is None else Change(**fields["change"])
-            except (ValueError, KeyError, TypeError):
-                continue  # a line cut by a crash: the step is made again
-            if fields["writer"] == writer:
-                self.steps[fields["task"]] = Step(calls=fields["calls"], change=change)
-
-    @property
-    def calls(self) -> int:
-        return sum(step.calls for step in self.steps.values())
-
-    def keep(self, task: str, step: Step) -> None:
-        if task in self.steps:
-            return
-        change = None if step.change is None else asdict(step.change)
-        line = {"task": task, "writer": self._writer, "calls": step.calls, "change": change}
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab") as file:
-                if file.tell() and not self._path.read_bytes().endswith(b"\n"):
-                    file.write(b"\n")
-                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
-        self.steps[task] = step
 
 
 def _groups(setting: Setting, ledger: Ledger, pool: Sequence[Item]) -> list[Group]:
