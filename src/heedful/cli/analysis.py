@@ -2,11 +2,12 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from heedful.cli.bars import recording_bars
+from heedful.cli.build import WriterModel, WriterUrl, WriterWeights
 from heedful.cli.options import Json
 from heedful.cli.output import print_json, result, say
 from heedful.cli.study import Data, Place, open_study, open_study_model
@@ -27,9 +28,45 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")]
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `heedful study`."""
+    app.command()(refine)
     app.command()(credit)
     app.command()(counterfactual)
     app.command()(controls)
+
+
+def refine(
+    place: Place,
+    source: SourceName = None,
+    iterations: Annotated[int, typer.Option(min=1, help="At most this many rounds.")] = 2,
+    rule: Annotated[
+        Literal["betting", "hoeffding", "hoeffding-paper"], typer.Option(help="When an entry is condemned.")
+    ] = "betting",
+    confidence: Annotated[float, typer.Option(help="How sure the rule must be.")] = 0.95,
+    max_share: Annotated[float, typer.Option(help="At most this share of the bank goes in a round.")] = 0.25,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let a writer put a better rule in the place of what goes.")
+    ] = False,
+    writer_url: WriterUrl = None,
+    writer_model: WriterModel = None,
+    writer_weights: WriterWeights = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
+    from heedful.cli.build import open_writer
+    from heedful.governance.retire import Terms
+    from heedful.protocol.derive import bank_source
+    from heedful.protocol.refine import refine as run
+    from heedful.report.refine import refine_analysis
+
+    space, setting = open_study(place, data, None)
+    name = bank_source(setting, source)
+    terms = Terms(rule=rule, confidence=confidence, max_share=max_share)
+    model = open_study_model(setting)
+    writer = open_writer(model, writer_url, writer_model, writer_weights) if replace else None
+    with recording_bars() as tell:
+        found = asyncio.run(run(space, setting, model, name, terms, iterations, writer, tell))
+    _show(space, refine_analysis(setting.study.name, found), json)
 
 
 def credit(

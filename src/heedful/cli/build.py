@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from heedful.protocol.build import Built
 
 
+WriterUrl = Annotated[str | None, typer.Option(help="Endpoint of the model that writes rules.")]
+WriterModel = Annotated[str | None, typer.Option(help="Its name at the endpoint.")]
+WriterWeights = Annotated[
+    str | None, typer.Option(help="Weights of an embedded writer [default: the study's model].")
+]
+
+
 def build(
     place: Place,
     kind: Annotated[Literal["exemplars", "rules"], typer.Option(help="What to build.")],
     size: Annotated[int, typer.Option(min=1, help="At most this many entries.")] = 50,
     budget: Annotated[int, typer.Option(min=0, help="At most this many calls of the writer.")] = 200,
-    writer_url: Annotated[str | None, typer.Option(help="Endpoint of the model that writes rules.")] = None,
-    writer_model: Annotated[str | None, typer.Option(help="Its name at the endpoint.")] = None,
-    writer_weights: Annotated[
-        str | None, typer.Option(help="Weights of an embedded writer [default: the study's model].")
-    ] = None,
+    writer_url: WriterUrl = None,
+    writer_model: WriterModel = None,
+    writer_weights: WriterWeights = None,
     out: Annotated[
         Path | None, typer.Option(help="File of the bank [default: KIND.jsonl in the study's folder].")
     ] = None,
@@ -47,7 +52,7 @@ def build(
         if kind == "exemplars":
             built = asyncio.run(build_exemplars(space, setting, model, embedder, size, told))
         else:
-            writer = _writer(model, writer_url, writer_model, writer_weights)
+            writer = open_writer(model, writer_url, writer_model, writer_weights)
             built = asyncio.run(
                 build_rules(space, setting, model, writer, embedder, size, budget, told, _say_step)
             )
@@ -55,7 +60,7 @@ def build(
     _show(built, file, json)
 
 
-def _writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
+def open_writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
     """The model that writes: an endpoint, other weights, or the study's own model."""
     from heedful.cli.opening import open_embedded, open_model
 

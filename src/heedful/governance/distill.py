@@ -80,6 +80,21 @@ def change_prompt(lesson: str, rules: Mapping[str, str]) -> Prompt:
     return _prompt(asked, _CHANGE_SCHEMA)
 
 
+def fix_prompt(rule: str, harmed: Sequence[tuple[str, str, str]]) -> Prompt:
+    """Ask for a better rule in place of one that hurt: question, answer without it, answer with it."""
+    cases = "\n\n".join(
+        f"Problem:\n{question}\nRight, without the rule: {right}\nWrong, with the rule: {wrong}"
+        for question, right, wrong in harmed
+    )
+    asked = (
+        f"This rule did more harm than good:\n{rule}\n\n{cases}\n\n"
+        "Say in one sentence when it misleads. Then write a rule in its place that says when it applies and "
+        f"when it does not: at most {MOST_WORDS} words, no names and no numbers of these problems. "
+        'Reply with JSON: {"difference": "…", "rule": "…"}'
+    )
+    return _prompt(asked, _LESSON_SCHEMA)
+
+
 def _prompt(asked: str, schema: Mapping[str, Any]) -> Prompt:
     return Prompt(messages=(Message(role="user", content=asked),), max_tokens=160, schema=schema)
 

@@ -1,0 +1,224 @@
+"""The closed loop: evidence, retirement, replacement, and recording again what that changed.
+
+Everything happens on the fit side, before the lock. Each iteration is judged by the held-out
+objective of the best kind of policy with its bank; the best iteration, the earlier on a tie,
+becomes the study's bank.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from heedful.errors import HeedfulError, LockError, UsageError
+from heedful.governance.distill import fix_prompt, read_lesson
+from heedful.governance.evidence import standings
+from heedful.governance.retire import Sentence, Terms, review
+from heedful.ports import Model
+from heedful.protocol.counterfactual import Tell
+from heedful.protocol.derive import exchanged, keep_bank, only, record_variant, variant_table, with_bank
+from heedful.protocol.evidence import table_evidence
+from heedful.protocol.fit import Fitted, fit
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.replies import Replies
+from heedful.protocol.setting import Setting
+from heedful.protocol.steps import record, side_table
+from heedful.protocol.table import Table
+from heedful.protocol.workspace import Workspace, write_text
+from heedful.types import Entry, Item
+
+SHOWN = 3
+"""Tasks that an entry hurt, shown to the writer who is to replace it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    number: int
+    entries: int
+    """Live entries of the bank."""
+    retired: Sequence[Sentence]
+    replaced: Sequence[Entry]
+    changed: int
+    """Passes whose prompt is another than in the iteration before."""
+    calls: int
+    """Model calls that took; the rest was recorded already."""
+    written: int
+    """Calls of the writer."""
+    accuracy: float
+    """Of the best kind of policy, on held-out folds of the fit side."""
+    objective: float
+    always: float
+    """Accuracy with memory in every prompt."""
+    hurts: int
+    """Tasks that memory in every prompt hurts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined:
+    source: str
+    iterations: Sequence[Iteration]
+    chosen: int
+    bank: str
+    """The bank of the study's source now."""
+
+
+async def refine(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    source: str,
+    terms: Terms,
+    iterations: int,
+    writer: Model | None,
+    tell: Tell,
+) -> Refined:
+    """Run the loop; without a writer entries are only retired."""
+    if space.lock.exists():
+        raise LockError(f"{space.lock} exists: a locked study stays locked; refine before heedful study lock")
+    table = side_table(space, setting, "fit")
+    entries = list(setting.banks[source].entries())
+    replies = None if writer is None else Replies(space.folder / "refine" / "replies.jsonl", writer)
+    banks = [entries]
+    fitted = _fit(table, setting)
+    found = [_judged(0, entries, table, source, fitted)]
+    for number in range(1, iterations + 1):
+        evidence = table_evidence(table, source, fitted.choice.policy)
+        going = review(standings(entries, evidence), terms).going
+        if not going:
+            break
+        asked = 0 if replies is None else replies.asked
+        entries, replaced = await _replaced(entries, going, table, source, setting, replies)
+        changed_setting = with_bank(setting, source, entries)
+        name = _name(source, number)
+        keep_bank(space.folder / "refine", name, entries)
+        fresh = not (space.folder / "refine" / name / "ledger.jsonl").exists()
+        told = partial(tell, f"iteration {number}")
+        sources = only(changed_setting, "fit", source)
+        ledger, calls = await record_variant(
+            space, f"refine/{name}", changed_setting, sources, model, "fit", told
+        )
+        column = variant_table(ledger, table, setting, "fit").column(source)
+        before = table.column(source)
+        changed = [a for a, b in zip(column.passes, before.passes, strict=True) if a.prompt != b.prompt]
+        _require_only_changed(calls, sum(row.calls for row in changed), fresh and number == 1)
+        table = exchanged(table, source, column)
+        fitted = _fit(table, setting)
+        judged = _judged(number, entries, table, source, fitted)
+        found.append(
+            replace(
+                judged,
+                retired=going,
+                replaced=replaced,
+                changed=len(changed),
+                calls=calls,
+                written=0 if replies is None else replies.asked - asked,
+            )
+        )
+        banks.append(entries)
+    chosen = max(found, key=lambda one: (round(one.objective, 9), -one.number)).number
+    bank = await _adopt(space, setting, model, source, chosen, banks, tell)
+    return Refined(source=source, iterations=found, chosen=chosen, bank=bank)
+
+
+def _fit(table: Table, setting: Setting) -> Fitted:
+    banks = [name for name in setting.banks if name in table.columns]
+    return fit(table, banks, setting.study.fit)
+
+
+def _judged(number: int, entries: Sequence[Entry], table: Table, source: str, fitted: Fitted) -> Iteration:
+    plain, column = table.column("none"), table.column(source)
+    with_memory = column.right | (plain.right & ~column.decoded)
+    return Iteration(
+        number=number,
+        entries=sum(entry.state in ("active", "protected") for entry in entries),
+        retired=(),
+        replaced=(),
+        changed=0,
+        calls=0,
+        written=0,
+        accuracy=fitted.held.accuracy,
+        objective=fitted.held.objective,
+        always=float(with_memory.mean()),
+        hurts=int((plain.right & ~with_memory).sum()),
+    )
+
+
+async def _replaced(
+    entries: Sequence[Entry],
+    going: Sequence[Sentence],
+    table: Table,
+    source: str,
+    setting: Setting,
+    writer: Replies | None,
+) -> tuple[list[Entry], list[Entry]]:
+    """The bank after retirement, with what the writer put in the place of rules that went."""
+    sentences = {one.standing.entry.id: one for one in going}
+    after: list[Entry] = []
+    replaced: list[Entry] = []
+    items = {item.id: item for item in setting.splits.fit}
+    for entry in entries:
+        if entry.id not in sentences:
+            after.append(entry)
+            continue
+        sentence = sentences[entry.id]
+        after.append(replace(entry, state=sentence.state, reason=sentence.reason))
+        if writer is not None and entry.kind != "exemplar":
+            text = read_lesson(await writer.ask(fix_prompt(entry.text, _harmed(entry, table, source, items))))
+            if text is not None and text.casefold() != entry.text.casefold():
+                replaced.append(
+                    replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")
+                )
+    return [*after, *replaced], replaced
+
+
+def _harmed(entry: Entry, table: Table, source: str, items: dict[str, Item]) -> list[tuple[str, str, str]]:
+    """Tasks that were hurt while the entry was in the prompt: question, text without memory, text with it."""
+    plain, column = table.column("none"), table.column(source)
+    hurt = (plain.right & column.decoded & ~column.right).nonzero()[0].tolist()
+    rows = [at for at in hurt if any(seen.entry == entry.id for seen in column.passes[at].recalls)]
+    return [
+        (items[table.tasks[at]].question, plain.passes[at].text, column.passes[at].text)
+        for at in rows[:SHOWN]
+    ]
+
+
+def _require_only_changed(calls: int, wanted: int, exactly: bool) -> None:
+    """Only passes whose prompt changed may be decoded; a first run decodes each of them."""
+    if calls > wanted or (exactly and calls != wanted):
+        raise HeedfulError(f"{calls} passes were decoded but {wanted} had changed: the ledgers do not agree")
+
+
+async def _adopt(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    source: str,
+    chosen: int,
+    banks: Sequence[Sequence[Entry]],
+    tell: Tell,
+) -> str:
+    """Make the chosen iteration's bank the study's; its passes are copied, none is decoded."""
+    if chosen == 0:
+        return setting.study.sources[source].bank
+    name = _name(source, chosen)
+    bank = f"refine/{name}.jsonl"
+    adopted = with_bank(setting, source, banks[chosen])
+    parent = Ledger(space.folder / "refine" / name / "ledger.jsonl", Ledger(space.ledger))
+    await record(space, adopted, model, "fit", partial(tell, "copying the chosen passes"), parent=parent)
+    write_text(space.study, with_bank_named(space.study.read_text(encoding="utf-8"), source, bank))
+    space.fit.unlink(missing_ok=True)
+    return bank
+
+
+def with_bank_named(toml: str, source: str, bank: str) -> str:
+    """The study file with another bank for a source."""
+    table = re.search(rf"^\[sources\.[\"']?{re.escape(source)}[\"']?\][^\[]*", toml, re.MULTILINE)
+    line = None if table is None else re.search(r"^bank\s*=.*$", table[0], re.MULTILINE)
+    if table is None or line is None:
+        raise UsageError(f"the study file has no [sources.{source}] with a bank on a line of its own")
+    start = table.start() + line.start()
+    return f'{toml[:start]}bank = "{bank}"{toml[start + len(line[0]) :]}'
+
+
+def _name(source: str, number: int) -> str:
+    return f"{source}-{number}"

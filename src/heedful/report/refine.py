@@ -1,0 +1,113 @@
+"""What each round of the closed loop cost and gained, as a page."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from heedful.protocol.refine import Refined
+from heedful.report.analysis import Analysis
+from heedful.report.drawing import BLUE, ORANGE, Drawing, draw
+from heedful.report.sheet import Sheet
+from heedful.report.wording import percent, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def refine_analysis(study: str, found: Refined) -> Analysis:
+    return Analysis(
+        name="refine",
+        title=f"{study}: the closed loop on {found.source}",
+        sentences=_sentences(found),
+        sheets=(_rounds(found), _retired(found)),
+        drawings=(_figure(found),),
+        summary=_summary(found),
+    )
+
+
+def _sentences(found: Refined) -> list[str]:
+    calls = sum(one.calls for one in found.iterations)
+    said = [f"{len(found.iterations) - 1} rounds on the fit side, {calls} model calls."]
+    if len(found.iterations) == 1:
+        said = ["The evidence condemns no entry, so there was nothing to do."]
+    kept = "the bank as it was" if found.chosen == 0 else f"iteration {found.chosen}"
+    said.append(f"Chosen by the held-out objective: {kept}; the study's bank is now {found.bank}.")
+    return said
+
+
+def _rounds(found: Refined) -> Sheet:
+    rows = [
+        (
+            str(one.number),
+            str(one.entries),
+            str(len(one.retired)),
+            str(len(one.replaced)),
+            f"{one.changed} / {one.calls}",
+            str(one.written),
+            percent(one.always),
+            str(one.hurts),
+            percent(one.accuracy),
+            plain(one.objective, 4),
+        )
+        for one in found.iterations
+    ]
+    return Sheet(
+        name="rounds",
+        title="Rounds",
+        note="Changed / calls: passes whose prompt changed, and those that had to be decoded. Always: memory "
+        "in every prompt. Held out: the best policy on folds it was not tuned on. All on the fit side.",
+        head=(
+            *("Iteration", "Entries", "Retired", "Replaced", "Changed / calls", "Written"),
+            *("Always, right", "Always, hurts", "Held out, right", "Objective"),
+        ),
+        rows=tuple(rows),
+        marked=frozenset((found.chosen,)),
+    )
+
+
+def _retired(found: Refined) -> Sheet:
+    rows = [
+        (f"{one.number}: {gone.standing.entry.id}", gone.standing.entry.text, gone.reason)
+        for one in found.iterations
+        for gone in one.retired
+    ]
+    return Sheet(
+        name="retired",
+        title="What went, and why",
+        note="Iteration and entry.",
+        head=("Entry", "Text", "Why"),
+        rows=tuple(rows),
+        words=frozenset((1, 2)),
+        empty="nothing was retired",
+    )
+
+
+def _figure(found: Refined) -> Drawing:
+    numbers = [one.number for one in found.iterations]
+
+    def paint(axes: "Axes") -> None:
+        axes.plot(numbers, [100 * one.always for one in found.iterations], "s-", color=ORANGE, label="always")
+        held = [100 * one.accuracy for one in found.iterations]
+        axes.plot(numbers, held, "o-", color=BLUE, label="best policy, held out")
+        axes.set_xticks(numbers)
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("right, %")
+        axes.set_title("Accuracy on the fit side by iteration")
+        axes.legend(loc="best")
+
+    return draw("refine", "Accuracy on the fit side by iteration", "Fit side only.", 2.6, paint)
+
+
+def _summary(found: Refined) -> dict[str, Any]:
+    return {
+        "source": found.source,
+        "chosen": found.chosen,
+        "bank": found.bank,
+        "iterations": [
+            {
+                **{key: value for key, value in asdict(one).items() if key not in ("retired", "replaced")},
+                "retired": [gone.standing.entry.id for gone in one.retired],
+                "replaced": [entry.id for entry in one.replaced],
+            }
+            for one in found.iterations
+        ],
+    }

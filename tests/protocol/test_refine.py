@@ -1,0 +1,208 @@
+"""The closed loop on a study with a rule that always misleads."""
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from heedful import LockError, ScriptedModel, UsageError
+from heedful.governance.retire import Terms
+from heedful.memory.formats import read_entries
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.refine import refine, with_bank_named
+from heedful.protocol.setting import prepare
+from heedful.protocol.steps import fit_study, lock_study, record
+from heedful.protocol.workspace import open_workspace
+from heedful.report.refine import refine_analysis
+
+STUDY = """
+name = "sums"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+metric = "number"
+[sources.rules]
+bank = "rules.jsonl"
+recall = "bm25"
+limit = 1
+[fit]
+signals = ["mean"]
+families = ["gate", "choose"]
+calibrated = false
+folds = 3
+"""
+RULES = {
+    "good": "What apples make is the first plus the second.",
+    "bad": "What pears make is the first minus the second.",
+    "idle": "Figs keep.",
+    "other": "What plums make is the first plus the second.",
+}
+BETTER = "What pears make is also the first plus the second."
+
+
+def reply(prompt):
+    said = prompt.messages[-1].content
+    if "Reply with JSON" in said:
+        return (json.dumps({"difference": "d", "rule": BETTER}), -0.1)
+    a, b = map(int, re.findall(r"(\d+) and (\d+)", said)[0])
+    notes = said.partition("Notes")[2]
+    if "minus" in notes:
+        return (str(a - b), -0.1)
+    return (str(a + b) if "plus" in notes or a % 2 else "1", -0.2 if notes else -0.6)
+
+
+@pytest.fixture
+def study(tmp_path):
+    for side, start in (("fit", 10), ("test", 200)):
+        rows = [
+            {
+                "id": f"{side}{n}",
+                "question": f"{n} and 3 {fruit} make what?",
+                "answer": str(n + 3),
+            }
+            for n, fruit in zip(range(start, start + 60), ["apples", "pears", "plums"] * 20, strict=True)
+        ]
+        (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    entries = [{"id": id, "text": text, "kind": "rule"} for id, text in RULES.items()]
+    (tmp_path / "rules.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    (tmp_path / "s.toml").write_text(STUDY)
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
+    setting = prepare(space.study, None)
+    model = ScriptedModel(script=reply)
+    asyncio.run(record(space, setting, model, "fit", nobody))
+    return space, setting, model
+
+
+def nobody(*told):
+    pass
+
+
+def refined(study, *, writer=None, iterations=3):
+    space, setting, model = study
+    terms = Terms(max_share=0.5)
+    return asyncio.run(refine(space, setting, model, "rules", terms, iterations, writer, nobody))
+
+
+def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
+    space, _, model = study
+    before = len(model.prompts)
+    found = refined(study)
+    first, second = found.iterations
+    assert [gone.standing.entry.id for gone in second.retired] == ["bad"]
+    assert second.changed == 20
+    assert second.calls == 20
+    probes = 1  # copying asks one question to see that the log-probs make sense
+    assert len(model.prompts) - before == second.calls + probes
+    assert second.hurts < first.hurts
+    assert found.chosen == 1
+    assert 'bank = "refine/rules-1.jsonl"' in space.study.read_text()
+
+
+def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
+    space, _, model = study
+    refined(study)
+    setting = prepare(space.study, None)
+    assert {e.id: e.state for e in setting.banks["rules"].entries()}["bad"] == "retired"
+    before = len(model.prompts)
+    asyncio.run(record(space, setting, model, "fit", nobody))
+    assert len(model.prompts) == before + 1, "every pass of the chosen bank is in the study's ledger"
+    fit_study(space, setting)
+    lock = asyncio.run(lock_study(space, setting, model))
+    assert lock["digests"]["bank:rules"] == setting.banks["rules"].digest
+
+
+def test_a_writer_puts_a_better_rule_in_its_place(study):
+    _, _, model = study
+    found = refined(study, writer=model)
+    second = found.iterations[1]
+    assert [(entry.id, entry.text) for entry in second.replaced] == [("bad'", BETTER)]
+    assert second.written == 1
+    assert found.iterations[found.chosen].hurts == 0
+    entries, _ = read_entries(study[0].folder / "refine" / "rules-1.jsonl")
+    assert {entry.id: entry.state for entry in entries}["bad"] == "retired"
+    assert "bad'" in {entry.id for entry in entries}
+
+
+def test_a_second_run_has_nothing_to_decode(study):
+    refined(study)
+    space, _, model = study
+    before = len(model.prompts)
+    again = refined((space, prepare(space.study, None), model))
+    assert len(again.iterations) == 1, "the harmful entry is gone, nothing else is condemned"
+    assert len(model.prompts) == before
+
+
+def test_nothing_condemned_changes_nothing(study):
+    space, setting, model = study
+    text = space.study.read_text()
+    found = asyncio.run(refine(space, setting, model, "rules", Terms(confidence=0.9999999), 2, None, nobody))
+    assert (found.chosen, len(found.iterations)) == (0, 1)
+    assert space.study.read_text() == text
+    assert "nothing to do" in refine_analysis("sums", found).text
+
+
+def test_a_locked_study_stays_locked(study):
+    space, setting, model = study
+    fit_study(space, setting)
+    asyncio.run(lock_study(space, setting, model))
+    with pytest.raises(LockError, match="stays locked"):
+        refined(study)
+
+
+def test_the_page_has_every_round(study):
+    found = refined(study)
+    analysis = refine_analysis("sums", found)
+    assert [one["retired"] for one in analysis.summary["iterations"]] == [[], ["bad"]]
+    assert "bad" in analysis.text
+
+
+def test_only_the_bank_of_the_source_is_renamed():
+    toml = '[sources.a]\nbank = "x"\n[sources.b]\nlimit = 1\nbank = "y"  # mine\n'
+    assert with_bank_named(toml, "b", "z") == '[sources.a]\nbank = "x"\n[sources.b]\nlimit = 1\nbank = "z"\n'
+    with pytest.raises(UsageError, match=r"no \[sources.c\]"):
+        with_bank_named(toml, "c", "z")
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from heedful import ScriptedModel
+from heedful.governance.retire import Terms
+from heedful.protocol.refine import refine
+from heedful.protocol.setting import prepare
+from heedful.protocol.workspace import open_workspace
+from tests.protocol.test_refine import nobody, reply
+
+asked = 0
+def ends(prompt):
+    global asked
+    asked += 1
+    if asked > int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return reply(prompt)
+
+space = open_workspace(Path(sys.argv[1]), None)
+setting = prepare(space.study, None)
+model = ScriptedModel(script=ends)
+asyncio.run(refine(space, setting, model, "rules", Terms(max_share=0.5), 3, None, nobody))
+"""
+
+
+@pytest.mark.parametrize("calls", [0, 3, 11])
+def test_a_loop_that_is_killed_leaves_no_half_state_and_goes_on(study, calls):
+    space, _, model = study
+    before = space.study.read_text()
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(space.folder), str(calls)], capture_output=True, check=False
+    )
+    assert ended.returncode == -9, ended.stderr.decode()
+    assert space.study.read_text() == before
+    assert len(Ledger(space.ledger).passes) == 120
+    asked = len(model.prompts)
+    found = refined((space, prepare(space.study, None), model))
+    assert found.chosen == 1
+    assert 20 - calls <= found.iterations[1].calls <= 20
+    assert len(model.prompts) - asked == found.iterations[1].calls + 1
