@@ -115,6 +115,24 @@ def test_a_cascade_goes_on_after_a_rollback():
     assert (outcome.answer, outcome.calls) == ("green", 3)
 
 
+AGREE = arms.agree(("rule", "exemplar"), -0.5)
+
+
+def test_agree_takes_what_two_sources_say_alike_against_the_first_pass():
+    outcome = controller(AGREE, says(UNSURE, rule=("green", -2.0))).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls, outcome.chosen) == ("green", 3, 0)
+
+
+def test_agree_keeps_the_first_answer_when_the_sources_differ():
+    outcome = controller(AGREE, says(UNSURE)).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls, outcome.verdict.reason) == ("red", 3, "no agreement")
+
+
+def test_agree_asks_no_further_when_the_first_source_repeats_the_first_pass():
+    outcome = controller(AGREE, says(UNSURE, rule=("red", -0.1))).answer_sync(TASK)
+    assert (outcome.answer, outcome.calls) == ("red", 2)
+
+
 def test_dual_takes_the_surest_accepted_source():
     policy = arms.dual(("rule", "exemplar"), -0.5, {"rule": 0.1, "exemplar": 0.1})
     outcome = controller(policy, says(UNSURE)).answer_sync(TASK)

@@ -43,6 +43,11 @@ def cascade(
     return Policy(signal=signal, threshold=threshold, sources=tuple(sources), margins=margins)
 
 
+def agree(sources: Sequence[str], threshold: float, *, signal: str = "mean") -> Policy:
+    """Take what two sources say alike against the first pass."""
+    return Policy(signal=signal, threshold=threshold, sources=tuple(sources), combine="agree")
+
+
 def dual(
     sources: Sequence[str], threshold: float, margins: Mapping[str, float] | None, *, signal: str = "mean"
 ) -> Policy:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from heedful.errors import PolicyError
 from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
-from heedful.stages.accept import judge, needs_confidence, settle
+from heedful.stages.accept import is_settled, judge, needs_confidence, settle
 from heedful.stages.answer import read_answer, refuse_bad_pattern
 from heedful.stages.budget import after_step, passes_left
 from heedful.stages.calibrate import calibrated_confidence
@@ -70,12 +70,11 @@ class Controller:
         route = choose_route(confidence, self.policy, spent)
         candidates: list[Candidate] = []
         if route.choice == "consult":
-            for source in self.policy.sources[: passes_left(self.policy.budget, spent)]:
+            sources = self.policy.sources[: passes_left(self.policy.budget, spent)]
+            for left, source in zip(range(len(sources) - 1, -1, -1), sources, strict=True):
                 candidate = await self._candidate(source, task, baseline, confidence, run)
-                if candidate is None:
-                    continue
-                candidates.append(candidate)
-                if candidate.verdict.choice == "accept" and self.policy.combine == "cascade":
+                candidates += [] if candidate is None else [candidate]
+                if is_settled(baseline.decode.answer, candidates, left, self.policy):
                     break
         outcome = self._outcome(task, baseline, confidence, route, candidates, run)
         return await self._recorded(outcome, run)
@@ -145,7 +144,7 @@ class Controller:
         candidates: Sequence[Candidate],
         run: "Run",
     ) -> Outcome:
-        chosen = settle(candidates, self.policy)
+        chosen = settle(baseline.decode.answer, candidates, self.policy)
         specs: dict[str, Spec] = {}
         with run.surviving("sources"):
             specs = {name: self.sources[name].spec for name in (self.policy.first, *self.policy.sources)}
@@ -213,7 +212,8 @@ def overall(candidates: Sequence[Candidate], chosen: int | None, run: Run) -> Ve
     if chosen is not None:
         return candidates[chosen].verdict
     if candidates:
-        return candidates[-1].verdict
+        last = candidates[-1].verdict
+        return Verdict(choice="rollback", reason="no agreement") if last.choice == "accept" else last
     failed = any(fault.stage.startswith("source:") for fault in run.faults)
     return Verdict(choice="rollback", reason="fault" if failed else "nothing recalled")
 

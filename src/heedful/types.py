@@ -230,8 +230,9 @@ class Policy:
     """Consult iff confidence < threshold (eq. 5); -inf never, inf always."""
     sources: tuple[str, ...] = ()
     """Sources of the second pass, in order."""
-    combine: Literal["cascade", "dual"] = "cascade"
-    """cascade: the first accepted candidate wins; dual: all are decoded, the surest accepted wins."""
+    combine: Literal["cascade", "dual", "agree"] = "cascade"
+    """cascade: the first accepted candidate wins; dual: all are decoded, the surest accepted wins; agree:
+    an accepted candidate wins when another says the same against the first pass."""
     margins: Mapping[str, float] | None = None
     """Per source: accept iff candidate ≥ baseline + margin (eq. 7); None: no margin test."""
     guards: tuple[str, ...] = ("format", "valid")

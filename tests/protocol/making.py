@@ -124,7 +124,7 @@ def policies(draw) -> Policy:
         signal=draw(st.sampled_from(FREE_SIGNALS)),
         threshold=draw(st.sampled_from([float("-inf"), -1.0, -0.5, -0.3, 0.2, 0.7, float("inf")])),
         sources=chain,
-        combine=draw(st.sampled_from(["cascade", "dual"])),
+        combine=draw(st.sampled_from(["cascade", "dual", "agree"])),
         margins=draw(st.one_of(st.none(), st.fixed_dictionaries(dict.fromkeys(chain, margin)))),
         guards=draw(st.sampled_from([(), ("format",), ("format", "valid")])),
         budget=Budget(passes=draw(st.sampled_from([None, 0, 1, 2]))),

@@ -53,8 +53,12 @@ def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]
     c = first.signals.get(policy.signal, -inf)
     if not (policy.threshold == inf or c < policy.threshold):
         return first, used
-    for source in policy.sources:
+    for left, source in zip(range(len(policy.sources), 0, -1), policy.sources, strict=True):
         second = passes[source]
+        if policy.combine == "agree" and (
+            agreeing(first, accepted) or len(against(first, accepted)) + left < 2
+        ):
+            break
         if second.status != "decoded":
             continue
         used.append(second)
@@ -64,4 +68,17 @@ def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]
             accepted.append((c2, second))
             if policy.combine == "cascade":
                 break
+    if policy.combine == "agree":
+        return agreeing(first, accepted) or first, used
     return (max(accepted, key=lambda pair: pair[0])[1] if accepted else first), used
+
+
+def against(first: Pass, accepted: Sequence[tuple[float, Pass]]) -> list[Pass]:
+    return [row for _, row in accepted if row.answer != first.answer]
+
+
+def agreeing(first: Pass, accepted: Sequence[tuple[float, Pass]]) -> Pass | None:
+    """The first of two that say the same, and not what the first pass said."""
+    others = against(first, accepted)
+    said = [row.answer for row in others]
+    return next((row for row in others if said.count(row.answer) > 1), None)

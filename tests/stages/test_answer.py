@@ -31,6 +31,23 @@ def test_the_span_always_points_at_the_answer(text, pattern):
     assert read.answer == read.answer.strip()
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("$12", "12", True),
+        ("12.0", "12", True),
+        ("1,250.50", "$1250.5", True),
+        ("-3", "3", False),
+        ("12", "120", False),
+        ("0.5", "0.50", True),
+        ("1,2", "12", False),
+        ("12 apples", "12", False),
+    ],
+)
+def test_a_bare_amount_is_compared_however_it_is_spelt(one, other, same):
+    assert same_answer(one, other) is same
+
+
 def test_answers_are_compared_without_case_spaces_and_full_stop():
     assert same_answer(" Fred  Ville.", "fred ville")
     assert not same_answer("fred", "ville")

@@ -15,7 +15,7 @@ from heedful.stages.calibrate import CALIBRATED
 from heedful.types import Policy
 
 PERCENTILES = tuple(range(5, 101, 5))
-SIMPLICITY = ("never", "always", "gate", "choose", "cascade", "dual")
+SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual")
 """Families from the simplest on: ties go to the simpler."""
 SINGLE_MARGINS = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90)
 PAIR_MARGINS = (0, 20, 40, 60, 80)
@@ -110,7 +110,7 @@ def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) ->
             done = judge.replay(choice.policy)
             totals.setdefault(kind, []).append((int(done.right.sum()), int(done.calls.sum()), len(fold)))
     return sorted(
-        (_held(kind, parts, settings) for kind, parts in totals.items()), key=lambda held: held.rank
+        (held_of(kind, parts, settings) for kind, parts in totals.items()), key=lambda held: held.rank
     )
 
 
@@ -171,7 +171,9 @@ def _of_signal(
 ) -> Iterator[Recipe]:
     def recipe(family: str, sources: tuple[str, ...], margins: Mapping[str, float] | None) -> Recipe:
         policy = replace(start, sources=sources, margins=margins)
-        if family == "dual":
+        if family == "agree":
+            policy = replace(policy, combine="agree")
+        elif family == "dual":
             policy = replace(policy, combine="dual")
         return Recipe(policy=policy, kind=Kind(start.first, family, start.signal, sources))
 
@@ -181,6 +183,9 @@ def _of_signal(
         if "choose" in settings.families:
             for margin in _margins(replayer, start, source, SINGLE_MARGINS):
                 yield recipe("choose", (source,), {source: margin})
+    if "agree" in settings.families:
+        for one, other in permutations(others, 2):
+            yield recipe("agree", (one, other), None)
     pairs = {"cascade": permutations(others, 2), "dual": combinations(others, 2)}
     for family, sets in pairs.items():
         if family in settings.families:
@@ -228,7 +233,7 @@ def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
-def _held(kind: Kind, parts: Sequence[tuple[int, int, int]], settings: FitSettings) -> Held:
+def held_of(kind: Kind, parts: Sequence[tuple[int, int, int]], settings: FitSettings) -> Held:
     right, calls, n = (sum(part[place] for part in parts) for place in range(3))
     return Held(
         kind=kind, objective=right / n - settings.cost * calls / n, accuracy=right / n, calls=calls / n

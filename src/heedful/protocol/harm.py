@@ -6,6 +6,10 @@ first. The second part is used for nothing but the tests: an exact binomial p-va
 above the limit" for each policy in that fixed order, stopping at the first that is not rejected.
 Because neither the policies nor their order depend on the rows they are tested on, the chance that
 any certified policy harms more than the limit is at most 1 − confidence.
+
+How safe a policy is cannot be read off the rows it was tuned on: out of thousands, some do no harm
+there by luck. So every kind of policy is tuned under several budgets of harm and judged, harm and
+objective, on folds it was not tuned on.
 """
 
 from collections.abc import Sequence
@@ -18,7 +22,9 @@ from heedful.protocol.fit import (
     Choice,
     Fitted,
     Held,
-    cross_validate,
+    Kind,
+    folds_of,
+    held_of,
     objective_of,
     recipes,
     thresholds_of,
@@ -29,8 +35,8 @@ from heedful.protocol.table import Ints, Table
 from heedful.stats.risk import binomial_p_value, certify_in_order
 from heedful.types import Policy
 
-LEADING_KINDS = 8
-"""Only the best kinds of policy by cross-validation are put to the test."""
+BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, 1.0)
+"""Shares of tasks that a policy may hurt where it is tuned; the last is no limit."""
 LONGEST_PATH = 20
 NOTHING_CERTIFIED = "no policy was certified to keep the harm limit, so the baseline was chosen"
 
@@ -40,8 +46,10 @@ class Tested:
     """One policy on the path of tests."""
 
     choice: Choice
+    held: Held
+    """How its kind, tuned under its budget, did on held-out folds of the rows it was chosen on."""
     hurts_chosen_on: int
-    """Hurts among the rows on which the policy was chosen."""
+    """Hurts on those folds."""
     hurts: int
     """Hurts among the rows kept for the test."""
     p_value: float
@@ -61,20 +69,23 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     """The best policy that is certified to keep the limit; the baseline when none is."""
     assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
     choosing, testing = halves(table, settings.seed)
-    held = cross_validate(table.rows(choosing), banks, settings)
-    path, policies = safest_first(table.rows(choosing), banks, settings, held)
+    rows = table.rows(choosing)
+    judged = judge_within_budgets(rows, banks, settings)
+    tuned, policies = tune_within_budgets(rows, banks, settings)
+    path = safest_first([one for one in judged if (one.kind, one.budget) in tuned])
     judge = Replayer(table.rows(testing))
-    hurts = [hurts_of(judge, choice.policy) for choice, _ in path]
-    passed = certify_in_order(hurts, len(testing), settings.harm_limit, settings.confidence)
+    hurts = [hurts_of(judge, tuned[one.kind, one.budget].policy) for one in path]
+    passed = certify_in_order(hurts, len(testing), settings.harm_limit, settings.confidence) if path else 0
     tested = [
         Tested(
-            choice=choice,
-            hurts_chosen_on=seen,
+            choice=tuned[one.kind, one.budget],
+            held=one.held,
+            hurts_chosen_on=one.hurts,
             hurts=found,
             p_value=binomial_p_value(found, len(testing), settings.harm_limit),
             certified=place < passed,
         )
-        for place, ((choice, seen), found) in enumerate(zip(path, hurts, strict=True))
+        for place, (one, found) in enumerate(zip(path, hurts, strict=True))
     ]
     certificate = Certificate(
         limit=settings.harm_limit,
@@ -83,13 +94,15 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         tested_on=len(testing),
         path=tested,
     )
-    certified = [one.choice for one in tested if one.certified]
-    best = min((*certified, _baseline(table.rows(choosing), settings)), key=lambda one: one.rank)
-    by_kind = {one.kind: one for one in held}
+    leaders = sorted((one.held for one in judged if one.budget == BUDGETS[-1]), key=lambda held: held.rank)
+    plain = next(one.held for one in judged if one.kind == BASELINE)
+    certified = [one for one in tested if one.certified]
+    best = min(certified, key=lambda one: one.held.rank, default=None)
+    chosen = best is not None and best.held.rank < plain.rank
     fitted = Fitted(
-        choice=best,
-        held=by_kind[best.kind],
-        leaders=held[:12],
+        choice=best.choice if best is not None and chosen else _baseline(rows, settings),
+        held=best.held if best is not None and chosen else plain,
+        leaders=leaders[:12],
         policies=policies,
         rows=len(table),
         notes=() if certified else (NOTHING_CERTIFIED,),
@@ -116,33 +129,80 @@ def hurts_of(replayer: Replayer, policy: Policy) -> int:
     return int((replayer.base_right & ~replayer.replay(policy).right).sum())
 
 
-def safest_first(
-    table: Table, banks: Sequence[str], settings: FitSettings, held: Sequence[Held]
-) -> tuple[list[tuple[Choice, int]], int]:
-    """For each number of hurts the best policy that did no more of them, where more harm buys more;
-    and how many policies there were."""
-    kinds = {one.kind for one in held[:LEADING_KINDS]}
-    best: dict[int, Choice] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A kind of policy tuned under a budget of harm, judged on folds it was not tuned on."""
+
+    kind: Kind
+    budget: float
+    held: Held
+    hurts: int
+
+
+def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettings) -> list[Judged]:
+    """Cross-validate every kind under every budget."""
+    totals: dict[tuple[Kind, float], list[tuple[int, int, int, int]]] = {}
+    for rest, fold in folds_of(table, settings):
+        judge = Replayer(table.rows(fold))
+        done: dict[
+            int, tuple[int, int, int, int]
+        ] = {}  # by the id of a policy that is tuned for several budgets
+        for key, choice in tune_within_budgets(table.rows(rest), banks, settings)[0].items():
+            policy = choice.policy
+            if id(policy) not in done:
+                replayed = judge.replay(policy)
+                hurts = int((judge.base_right & ~replayed.right).sum())
+                done[id(policy)] = (int(replayed.right.sum()), int(replayed.calls.sum()), len(fold), hurts)
+            totals.setdefault(key, []).append(done[id(policy)])
+    return [
+        Judged(
+            kind=kind,
+            budget=budget,
+            held=held_of(kind, [part[:3] for part in parts], settings),
+            hurts=sum(part[3] for part in parts),
+        )
+        for (kind, budget), parts in totals.items()
+        if len(parts) == settings.folds
+    ]
+
+
+def tune_within_budgets(
+    table: Table, banks: Sequence[str], settings: FitSettings
+) -> tuple[dict[tuple[Kind, float], Choice], int]:
+    """The best policy of every kind that hurts no more than each budget allows; and how many there were."""
     replayer = Replayer(table)
+    best: dict[tuple[Kind, float], Choice] = {}
     policies = 0
     for recipe in recipes(replayer, banks, settings):
         thresholds = thresholds_of(replayer, recipe.policy)
-        policies += len(thresholds)
-        if recipe.kind not in kinds or not recipe.policy.sources:
-            continue
         scores = replayer.sweep(recipe.policy, thresholds)
+        policies += len(thresholds)
         objective, calls = objective_of(scores, len(table), settings.cost)
-        for place, hurts in enumerate(scores.hurts.tolist()):
-            found = Choice(
-                policy=replace(recipe.policy, threshold=float(thresholds[place])),
-                kind=recipe.kind,
-                objective=float(objective[place]),
-                calls=float(calls[place]),
-            )
-            if hurts not in best or found.rank < best[hurts].rank:
-                best[hurts] = found
-    path: list[tuple[Choice, int]] = []
-    for hurts, choice in sorted(best.items()):
-        if not path or choice.objective > path[-1][0].objective + 1e-9:
-            path.append((choice, hurts))
-    return path[:LONGEST_PATH], policies
+        order = np.lexsort((calls, -np.round(objective, 9)))
+        hurts = scores.hurts[order]
+        made: dict[int, Choice] = {}
+        for budget in BUDGETS:
+            allowed = np.flatnonzero(hurts <= budget * len(table))
+            if not len(allowed):
+                continue
+            place = int(order[allowed[0]])
+            if place not in made:
+                made[place] = Choice(
+                    policy=replace(recipe.policy, threshold=float(thresholds[place])),
+                    kind=recipe.kind,
+                    objective=float(objective[place]),
+                    calls=float(calls[place]),
+                )
+            key = recipe.kind, budget
+            if key not in best or made[place].rank < best[key].rank:
+                best[key] = made[place]
+    return best, policies
+
+
+def safest_first(judged: Sequence[Judged]) -> list[Judged]:
+    """From the least held-out harm on, each policy that has a better held-out objective than those before."""
+    path: list[Judged] = []
+    for one in sorted(judged, key=lambda one: (one.hurts, one.held.rank, one.budget)):
+        if one.kind != BASELINE and (not path or one.held.objective > path[-1].held.objective + 1e-9):
+            path.append(one)
+    return path[:LONGEST_PATH]

@@ -8,6 +8,7 @@ import numpy as np
 from heedful.errors import PolicyError
 from heedful.protocol.table import Bools, Column, Floats, Ints, Table, make_column
 from heedful.stages.accept import needs_confidence
+from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import features_of, probability
 from heedful.types import LEAST_SURE, Calibrator, Policy
 
@@ -22,6 +23,8 @@ class Replayed:
     right: Bools
     calls: Ints
     tokens: Ints
+    decoded: tuple[Bools, ...]
+    """For each of the policy's sources, the rows on which it was decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class Consulted:
     right: Bools
     extra_calls: Ints
     extra_tokens: Ints
+    decoded: tuple[Bools, ...]
     first: Column
 
 
@@ -57,6 +61,7 @@ class Replayer:
         self._unknown = np.full(len(table), np.nan)
         self._firsts: dict[str, Column] = {}
         self._calibrated: dict[tuple[str, str, Calibrator], Floats] = {}
+        self._equal: dict[tuple[str, str, bool], Bools] = {}
         self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps
 
     def replay(self, policy: Policy) -> Replayed:
@@ -69,6 +74,7 @@ class Replayer:
             right=np.where(consulted, made.right, made.first.right),
             calls=made.first.calls + np.where(consulted, made.extra_calls, 0),
             tokens=made.first.tokens + np.where(consulted, made.extra_tokens, 0),
+            decoded=tuple(consulted & tried for tried in made.decoded),
         )
 
     def consult(self, policy: Policy) -> Consulted:
@@ -79,13 +85,26 @@ class Replayer:
         chosen, final = np.full(n, -1), first.right
         extra_calls, extra_tokens = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         going, best = np.ones(n, dtype=bool), np.full(n, -np.inf)
-        for place, source in enumerate(policy.sources[: policy.budget.passes]):
+        sources = policy.sources[: policy.budget.passes]
+        decoded: list[Bools] = []
+        against: list[Bools] = []  # by source: accepted, and not what the first pass said
+        for place, source in enumerate(sources):
             column = self.table.column(source)
             c2 = self.confidence(policy, source)
             tried = going & column.decoded
+            decoded.append(tried)
             extra_calls += tried * column.calls
             extra_tokens += tried * column.tokens
             wins = tried & _accepts(c, c2, column, source, policy)
+            if policy.combine == "agree":
+                against.append(wins & ~self._same(policy.first, source, first=True))
+                for earlier, other in enumerate(sources[:place]):
+                    pair = against[earlier] & against[place] & self._same(other, source) & (chosen < 0)
+                    chosen = np.where(pair, earlier, chosen)
+                    final = np.where(pair, self.table.column(other).right, final)
+                hope = np.logical_or.reduce(against) | (len(sources) - place - 1 >= 2)
+                going = going & (chosen < 0) & hope
+                continue
             if policy.combine == "cascade":
                 going = going & ~wins
             else:
@@ -99,6 +118,7 @@ class Replayer:
             right=final,
             extra_calls=extra_calls,
             extra_tokens=extra_tokens,
+            decoded=tuple(decoded),
             first=first,
         )
 
@@ -142,6 +162,14 @@ class Replayer:
             first = None if role == "first" else self.first(policy.first)
             self._calibrated[key] = calibrated(column, first, policy.calibrators[role])
         return self._calibrated[key]
+
+    def _same(self, one: str, other: str, *, first: bool = False) -> Bools:
+        """Where two sources say the same; `first`: the one is the first pass."""
+        if (one, other, first) not in self._equal:
+            column = self.first(one) if first else self.table.column(one)
+            pairs = zip(column.passes, self.table.column(other).passes, strict=True)
+            self._equal[one, other, first] = np.array([same_answer(a.answer, b.answer) for a, b in pairs])
+        return self._equal[one, other, first]
 
     def _order(self, confidence: Floats) -> tuple[Ints, Floats]:
         """Rows by confidence, unknown ones last, and the known confidences in that order."""

@@ -68,7 +68,7 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cost: float = 0.01
     """λ of the objective accuracy − λ·calls."""
     folds: int = 5
-    families: tuple[str, ...] = ("gate", "choose", "cascade", "dual")
+    families: tuple[str, ...] = ("gate", "choose", "agree", "cascade", "dual")
     signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
     firsts: tuple[str, ...] | None = None
     """Sources that may decode first; None: no memory, and every bank."""

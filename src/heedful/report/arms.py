@@ -104,10 +104,8 @@ def share_of(right: Bools) -> Interval:
 def seconds_of(replayer: Replayer, policy: Policy, done: Replayed) -> Floats:
     """Seconds of the passes a policy used on each row: the first, and each second pass it decoded."""
     total = _seconds(replayer.first(policy.first).passes)
-    for place, source in enumerate(policy.sources[: policy.budget.passes]):
-        column = replayer.table.column(source)
-        reached = (done.chosen < 0) | (done.chosen >= place) | (policy.combine == "dual")
-        total = total + np.where(done.consulted & reached & column.decoded, _seconds(column.passes), 0.0)
+    for source, decoded in zip(policy.sources, done.decoded, strict=False):
+        total = total + np.where(decoded, _seconds(replayer.table.column(source).passes), 0.0)
     return total
 
 

@@ -14,7 +14,7 @@ from heedful.types import Policy
 
 PERCENTILE = 35
 SIGNAL = "mean"
-STAGES = {"gate": ("gate",), "choose": ("choose",), "multibank": ("cascade", "dual")}
+STAGES = {"gate": ("gate",), "choose": ("choose",), "multibank": ("agree", "cascade", "dual")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def _tuned(material: Material, threshold: float) -> Mapping[Kind, Policy]:
             rank = (-int(scores.right[0]), int(scores.calls[0]))
             if recipe.kind not in best or rank < best[recipe.kind][0]:
                 best[recipe.kind] = rank, replace(recipe.policy, threshold=threshold)
-    families = ("gate", "choose", "cascade", "dual")
+    families = ("gate", "choose", "agree", "cascade", "dual")
     ordered = sorted(best, key=lambda kind: families.index(kind.family))
     return {kind: best[kind][1] for kind in ordered}
 

@@ -86,7 +86,7 @@ def policy_brief(policy: Policy) -> str:
     """A policy in one line of a table."""
     if not policy.sources:
         return policy.first
-    joined = (" + " if policy.combine == "dual" else " → ").join(policy.sources)
+    joined = {"dual": " + ", "agree": " = ", "cascade": " → "}[policy.combine].join(policy.sources)
     margins = "" if policy.margins is None else ", margins " + _each(policy)
     return f"{policy.first} → {joined} if {policy.signal} < {figure(policy.threshold)}{margins}"
 
@@ -105,6 +105,8 @@ def _consulting(policy: Policy) -> str:
         return names[0]
     if policy.combine == "dual":
         return f"{listed(tuple(names))}, and take the surest accepted answer"
+    if policy.combine == "agree":
+        return f"{', then '.join(names)}, until two of them say the same or no longer can"
     return f"{', then '.join(names)}, until an answer is accepted"
 
 
@@ -114,6 +116,8 @@ def _accepting(policy: Policy) -> str:
         tests.append(f"it passes the guard{'s' * (len(policy.guards) > 1)} {listed(policy.guards)}")
     if policy.margins is not None:
         tests.append(_surer({name: policy.margins[name] for name in policy.sources}))
+    if policy.combine == "agree":
+        tests.append("another says the same against the first answer")
     if not tests:
         return "Whatever comes back is taken."
     return f"A second answer is taken if {listed(tuple(tests))}; otherwise the first stands."

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from heedful.stages.answer import same_answer
 from heedful.types import LEAST_SURE, Candidate, Check, Policy, Verdict
 
 
@@ -32,14 +33,42 @@ def needs_confidence(policy: Policy) -> bool:
     return policy.margins is not None or policy.combine == "dual"
 
 
-def settle(candidates: Sequence[Candidate], policy: Policy) -> int | None:
-    """Which accepted candidate becomes the answer: the first (cascade) or the surest (dual)."""
+def settle(first: str, candidates: Sequence[Candidate], policy: Policy) -> int | None:
+    """Which accepted candidate becomes the answer instead of the first pass's: the first (cascade), the
+    surest (dual), or the first of two that say the same and not what the first pass said (agree)."""
     accepted = [i for i, c in enumerate(candidates) if c.verdict.choice == "accept"]
+    if policy.combine == "agree":
+        return next(iter(_agreeing(first, candidates, accepted)), None)
     if not accepted:
         return None
     if policy.combine == "cascade":
         return accepted[0]
     return max(accepted, key=lambda i: (_surety(candidates[i]), -i))
+
+
+def is_settled(first: str, candidates: Sequence[Candidate], left: int, policy: Policy) -> bool:
+    """Whether further candidates, at most `left`, cannot change the outcome and need not be decoded."""
+    accepted = [i for i, c in enumerate(candidates) if c.verdict.choice == "accept"]
+    if policy.combine == "dual":
+        return False
+    if policy.combine == "cascade":
+        return bool(accepted)
+    others = [i for i in accepted if not same_answer(_said(candidates[i]), first)]
+    return bool(_agreeing(first, candidates, accepted)) or (left < 2 and not others)
+
+
+def _agreeing(first: str, candidates: Sequence[Candidate], accepted: Sequence[int]) -> list[int]:
+    """Accepted candidates that another accepted one bears out against the first pass."""
+    others = [i for i in accepted if not same_answer(_said(candidates[i]), first)]
+    return [
+        i
+        for i in others
+        if any(i != j and same_answer(_said(candidates[i]), _said(candidates[j])) for j in others)
+    ]
+
+
+def _said(candidate: Candidate) -> str:
+    return candidate.attempt.decode.answer
 
 
 def _surety(candidate: Candidate) -> float:

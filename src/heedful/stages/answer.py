@@ -6,6 +6,7 @@ from dataclasses import replace
 from heedful.errors import UsageError
 from heedful.types import Decode, Task
 
+_AMOUNT = re.compile(r"(?P<sign>-?)[$€£]? ?(?P<amount>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)")
 THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
 
 
@@ -45,9 +46,15 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Whether two answers are the same but for case, spaces and a closing full stop."""
-    return _plain(one) == _plain(other)
+    """Whether two answers are the same but for case, spaces, a closing full stop and an amount's spelling."""
+    return plain(one) == plain(other)
 
 
-def _plain(answer: str) -> str:
-    return " ".join(answer.casefold().split()).rstrip(".")
+def plain(answer: str) -> str:
+    """An answer without what does not matter; a bare amount without its sign of money and commas."""
+    text = " ".join(answer.casefold().split()).rstrip(".")
+    amount = _AMOUNT.fullmatch(text)
+    if amount is None:
+        return text
+    whole, _, part = amount["amount"].replace(",", "").partition(".")
+    return f"{amount['sign']}{whole}.{part.rstrip('0')}".rstrip(".")
