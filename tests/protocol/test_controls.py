@@ -8,10 +8,12 @@ import pytest
 
 from heedful import ScriptedModel
 from heedful.protocol.controls import controls
+from heedful.protocol.sensitivity import sensitivity
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record
 from heedful.protocol.workspace import open_workspace
 from heedful.report.controls import controls_analysis
+from heedful.report.sensitivity import sensitivity_analysis
 
 STUDY = """
 name = "sums"
@@ -89,3 +91,23 @@ def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
     analysis = controls_analysis("sums", "rules", "test", [clean, bad])
     assert "Every arm was chosen on the clean fit side" in analysis.text
     assert analysis.summary["rates"][1]["arms"]["heedful"]["hurts"] == 0
+
+
+def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
+    space, setting, model = study
+    before = len(model.prompts)
+    found = asyncio.run(
+        sensitivity(space, setting, model, "rules", [1.0], [0.5, 0.8], "test", 20, 3, lambda *told: None)
+    )
+    assert [(one.axis, one.value, one.entries) for one in found] == [
+        ("size", 1.0, 1),
+        ("noise", 0.5, 2),
+        ("noise", 0.8, 5),
+    ]
+    assert found[0].recorded == 0, "the bank as it is has been recorded"
+    assert len(model.prompts) - before == sum(one.recorded for one in found)
+    assert all(counts.n == 20 for one in found for counts in one.counts.values())
+    assert found[0].construction is None
+    analysis = sensitivity_analysis("sums", "rules", "test", found)
+    assert len(analysis.drawings) == 4
+    assert [point["axis"] for point in analysis.summary["points"]] == ["size", "noise", "noise"]

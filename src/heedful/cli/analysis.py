@@ -32,6 +32,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(credit)
     app.command()(counterfactual)
     app.command()(controls)
+    app.command()(sensitivity)
 
 
 def refine(
@@ -152,6 +153,39 @@ def controls(
     with recording_bars() as tell:
         found = asyncio.run(run(space, setting, model, name, rates, kinds, side, seed, tell))
     _show(space, controls_analysis(setting.study.name, name, side, found), json)
+
+
+def sensitivity(
+    place: Place,
+    source: SourceName = None,
+    size: Annotated[
+        list[float] | None, typer.Option("--size", help="Share of the bank; may be repeated [0.25 0.5 1].")
+    ] = None,
+    noise: Annotated[
+        list[float] | None, typer.Option("--noise", help="Share of bad entries; may be repeated [0.1 0.3].")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Only so many rows, drawn by seed [all].")] = None,
+    side: AskedSide = "fit",
+    seed: Seed = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Vary a bank's size and the noise in it, and see what that does to accuracy, harm and cost."""
+    from heedful.errors import UsageError
+    from heedful.protocol.derive import bank_source, refuse_closed
+    from heedful.protocol.sensitivity import sensitivity as run
+    from heedful.report.sensitivity import sensitivity_analysis
+
+    space, setting = open_study(place, data, None)
+    name = bank_source(setting, source)
+    sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
+    if not all(0 < one <= 1 for one in sizes) or not all(0 < one < 1 for one in noises):
+        raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
+    refuse_closed(space, setting, side, "sensitivity")
+    model = open_study_model(setting)
+    with recording_bars() as tell:
+        found = asyncio.run(run(space, setting, model, name, sizes, noises, side, rows, seed, tell))
+    _show(space, sensitivity_analysis(setting.study.name, name, side, found), json)
 
 
 def _show(space: "Workspace", analysis: "Analysis", json: bool) -> None:
