@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import analysis, ask, bank, build, demo, doctor, govern, probe, study, weights, why
+from heedful.cli import analysis, ask, bank, build, compare, demo, doctor, govern, probe, study, weights, why
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("doctor")(doctor.doctor)
 bank.app.command()(build.build)
 app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
+app.command("compare")(compare.compare)
 app.add_typer(weights.app, name="weights")
 app.add_typer(study.app, name="study")
 analysis.add_to(study.app)

@@ -16,23 +16,32 @@ if TYPE_CHECKING:
 
 
 def open_model(
-    url: str | None, model: str | None, weights: str, threads: int | None, *, logprobs: bool = True
+    url: str | None,
+    model: str | None,
+    weights: str,
+    threads: int | None,
+    *,
+    logprobs: bool = True,
+    context: int = 2048,
+    slots: int = 4,
 ) -> Model:
     """The endpoint at `url`, or the embedded model, whose weights are pulled when they are not here."""
     if url is None:
-        return open_embedded(weights, threads)
+        return open_embedded(weights, threads, context=context, slots=slots)
     from heedful.models.chat import ChatModel
 
     return ChatModel(base_url=url, model=model or "", logprobs=logprobs)
 
 
-def open_embedded(weights: str, threads: int | None) -> "EmbeddedModel":
+def open_embedded(
+    weights: str, threads: int | None, *, context: int = 2048, slots: int = 4
+) -> "EmbeddedModel":
     """The embedded model by a name of the catalogue or by a file."""
     from heedful.models.embedded import EmbeddedModel
 
     if weights in CATALOGUE:
         pull_weights(weights)
-    return EmbeddedModel(weights=weights, threads=threads)
+    return EmbeddedModel(weights=weights, threads=threads, context=context, slots=slots)
 
 
 def pull_weights(name: str) -> Path:

@@ -1,0 +1,97 @@
+"""`heedful compare`: one solver, several memories, the same problems."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.cli.bars import recording_bars
+from heedful.cli.options import Json, ModelName, Threads, Url, Weights
+from heedful.cli.output import print_json, result
+from heedful.cli.study import Data
+
+
+def compare(
+    benchmark: Annotated[str, typer.Argument(help="Name of the benchmark, such as aime24.")],
+    memory: Annotated[
+        list[str],
+        typer.Option("--memory", help="NAME=FILE of a memory; may be repeated. No memory always runs."),
+    ],
+    url: Url = None,
+    model: ModelName = None,
+    weights: Weights = "smollm2-135m",
+    threads: Threads = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many problems [all].")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Longest answer [the benchmark's].")] = None,
+    slots: Annotated[int, typer.Option(min=1, help="Problems at once.")] = 2,
+    data: Data = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the ledger [results/compare-BENCHMARK].", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Ask a solver a benchmark's problems without memory and with each whole memory in its prompt."""
+    from heedful.benchmarks import BENCHMARKS
+    from heedful.benchmarks.items import data_folder
+    from heedful.cli.opening import open_model
+    from heedful.errors import UsageError
+    from heedful.memory.formats import read_entries
+    from heedful.protocol.compare import Longer
+    from heedful.protocol.compare import compare as run
+
+    if benchmark not in BENCHMARKS:
+        raise UsageError(f"there is no benchmark {benchmark!r}; choose {', '.join(BENCHMARKS)}")
+    memories = {}
+    for given in memory:
+        name, _, file = given.partition("=")
+        if not name or not file or name == "none":
+            raise UsageError(f"--memory {given!r} is not NAME=FILE")
+        memories[name] = read_entries(Path(file))[0]
+    chosen = BENCHMARKS[benchmark]
+    items = chosen.load(data_folder(data), "test")[:limit]
+    asked = chosen if max_tokens is None else Longer(inner=chosen, max_tokens=max_tokens)
+    solver = open_model(url, model, weights, threads, context=8192, slots=slots)
+    ledger = (out or Path("results") / f"compare-{benchmark}") / "ledger.jsonl"
+    with recording_bars() as tell:
+        told = partial(tell, f"asking {solver.traits.name}")
+        found = asyncio.run(run(asked, items, memories, solver, ledger, slots, told))
+    if json:
+        rows = {one.memory: _fields(one) for one in found}
+        print_json({"benchmark": benchmark, "model": solver.traits.name, "n": len(items), "memories": rows})
+        return
+    from heedful.report.sheet import Sheet, plain_text
+    from heedful.report.wording import p_value, plain, points
+
+    lines = [
+        (
+            one.memory,
+            str(one.entries),
+            f"{round(one.right.value * one.right.n)} of {one.right.n}",
+            f"{one.right.low:.0%} to {one.right.high:.0%}",
+            points(one.paired.delta),
+            str(one.paired.helps),
+            str(one.paired.hurts),
+            p_value(one.p),
+            plain(one.tokens, 0),
+        )
+        for one in found
+    ]
+    head = ("Memory", "Entries", "Right", "95% interval", "Points", "Helps", "Hurts", "p", "Tokens")
+    sheet = Sheet(name="compare", title=benchmark, note="", head=head, rows=tuple(lines))
+    result().print(plain_text(sheet), markup=False, soft_wrap=True)
+
+
+def _fields(one: Any) -> dict[str, Any]:
+    return {
+        "entries": one.entries,
+        "right": round(one.right.value * one.right.n),
+        "low": one.right.low,
+        "high": one.right.high,
+        "helps": one.paired.helps,
+        "hurts": one.paired.hurts,
+        "mcnemar_p": one.p,
+        "tokens_per_problem": one.tokens,
+    }

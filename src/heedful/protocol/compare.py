@@ -1,0 +1,120 @@
+"""The same solver with whole memories in its prompt: none, and one after the other.
+
+Nothing is routed, recalled or rolled back: this compares what memories are worth to one solver, as
+Training-Free GRPO uses its experiences.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from heedful.errors import UsageError
+from heedful.memory.bank import MemoryBank
+from heedful.ports import Benchmark, Model, Source
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.table import read_table
+from heedful.sources import MemorySource, RetrySource
+from heedful.stats.intervals import Interval, wilson
+from heedful.stats.mcnemar import mcnemar
+from heedful.stats.paired import PairedCounts, count_pairs
+from heedful.types import Attempt, Entry, Item, Plan, Recall, Spec, Task
+
+HEADING = "Experiences from earlier problems; read them first:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeMemory:
+    """A source that puts every entry into the prompt, in order."""
+
+    inner: MemorySource
+
+    @property
+    def spec(self) -> Spec:
+        return {**self.inner.spec, "recall": "all"}
+
+    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
+        every = [Recall(entry=entry, score=1.0) for entry in self.inner.bank.entries()]
+        return self.inner.plan(every, task)
+
+    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
+        return await self.inner.attempt(plan, task, model, baseline)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Longer:
+    """A benchmark whose answers may be longer or shorter."""
+
+    inner: Benchmark
+    max_tokens: int
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def load(self, data: Path, side: str) -> Sequence[Item]:
+        return self.inner.load(data, side)  # type: ignore[arg-type]
+
+    def task(self, item: Item) -> Task:
+        return replace(self.inner.task(item), max_tokens=self.max_tokens)
+
+    def grade(self, answer: str, item: Item) -> bool:
+        return self.inner.grade(answer, item)
+
+    def exemplar(self, item: Item) -> Entry | None:
+        return self.inner.exemplar(item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One memory on the same problems."""
+
+    memory: str
+    entries: int
+    right: Interval
+    paired: PairedCounts
+    """Against no memory."""
+    p: float
+    tokens: float
+    """A problem: prompt and answer."""
+
+
+async def compare(
+    benchmark: Benchmark,
+    items: Sequence[Item],
+    memories: Mapping[str, Sequence[Entry]],
+    model: Model,
+    ledger_file: Path,
+    slots: int,
+    tell: OnProgress,
+) -> list[Compared]:
+    """Every memory on every problem; what the ledger holds is not decoded again."""
+    if not items:
+        raise UsageError(f"{benchmark.name} has no problems to ask")
+    sources: dict[str, Source] = {"none": RetrySource()}
+    for name, entries in memories.items():
+        bank = MemoryBank(name, entries, method="bm25")
+        inner = MemorySource(bank=bank, placement="system", limit=len(entries), heading=HEADING)
+        sources[name] = WholeMemory(inner=inner)
+    recording = Recording(side="test", seed=0, items=items, sources=sources, benchmark=benchmark)
+    with Ledger(ledger_file) as ledger:
+        await Recorder(recording, model, ledger, tell).run(slots)
+    table = read_table(ledger, "test", [item.id for item in items], [0])
+    base = table.column("none").right.tolist()
+    found = []
+    for name in sources:
+        column = table.column(name)
+        counts = count_pairs(base, column.right.tolist())
+        hits = int(column.right.sum())
+        low, high = wilson(hits, len(items))
+        found.append(
+            Compared(
+                memory=name,
+                entries=len(memories.get(name, ())),
+                right=Interval(low=low, high=high, value=hits / len(items), n=len(items)),
+                paired=counts,
+                p=mcnemar(counts.helps, counts.hurts),
+                tokens=float(column.tokens.mean()),
+            )
+        )
+    return found
