@@ -9,7 +9,7 @@ import pytest
 from heedful import HeedfulError, ScriptedModel, UsageError
 from heedful.memory.embed import MiniLM
 from heedful.memory.formats import read_entries
-from heedful.protocol.build import build_exemplars, build_rules, write_bank
+from heedful.protocol.build import build_exemplars, build_rules, build_worked, write_bank, write_responses
 from heedful.protocol.setting import prepare
 from heedful.protocol.workspace import open_workspace
 
@@ -89,6 +89,26 @@ def test_exemplars_come_from_the_pool_and_nothing_of_the_test_side(study, embedd
     again = asyncio.run(build_exemplars(space, setting, model, embedder, 5, nobody))
     assert again.entries == built.entries
     assert len(model.prompts) == 16, "a second run decodes nothing"
+
+
+def test_worked_answers_are_the_models_own_right_attempts_without_the_questions(study, tmp_path):
+    space, setting = study
+    worked, built = asyncio.run(build_worked(space, setting, solver(), nobody))
+    right = {i.id for i in setting.splits.pool if i.id != "leak" and int(i.answer) < 40}
+    assert set(worked) == right
+    assert built.rollouts == 16 * 4
+    write_responses(tmp_path / "worked.jsonl", worked)
+    text = (tmp_path / "worked.jsonl").read_text()
+    assert "nails" not in text
+    source = '[sources.own]\nbank = "pool"\nresponses = "worked.jsonl"\nrecall = "bm25"\n'
+    (tmp_path / "s.toml").write_text(STUDY + source)
+    again = open_workspace(tmp_path / "s.toml", tmp_path / "again")
+    entries = prepare(again.study, None).banks["own"].entries()
+    assert {entry.response for entry in entries} == set(worked.values())
+    assert all("nails" in entry.text for entry in entries)
+    (again.folder / "worked.jsonl").write_text('{"id": 3}\n')
+    with pytest.raises(UsageError, match="line 1 is not a worked answer"):
+        prepare(again.study, None)
 
 
 def rules(study, embedder, said, budget=200, size=50):

@@ -26,7 +26,7 @@ WriterWeights = Annotated[
 
 def build(
     place: Place,
-    kind: Annotated[Literal["exemplars", "rules"], typer.Option(help="What to build.")],
+    kind: Annotated[Literal["exemplars", "worked", "rules"], typer.Option(help="What to build.")],
     size: Annotated[int, typer.Option(min=1, help="At most this many entries.")] = 50,
     budget: Annotated[int, typer.Option(min=0, help="At most this many calls of the writer.")] = 200,
     writer_url: WriterUrl = None,
@@ -41,7 +41,13 @@ def build(
     """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run goes on."""
     from heedful.cli.opening import pull_weights
     from heedful.memory.embed import MiniLM
-    from heedful.protocol.build import build_exemplars, build_rules, write_bank
+    from heedful.protocol.build import (
+        build_exemplars,
+        build_rules,
+        build_worked,
+        write_bank,
+        write_responses,
+    )
 
     space, setting = open_study(place, data, None)
     model = open_study_model(setting)
@@ -49,6 +55,11 @@ def build(
     file = out or space.folder / f"{kind}.jsonl"
     with recording_bars() as tell:
         told = partial(tell, "rollouts")
+        if kind == "worked":
+            worked, built = asyncio.run(build_worked(space, setting, model, told))
+            write_responses(file, worked)
+            _show(built, len(worked), file, json)
+            return
         if kind == "exemplars":
             built = asyncio.run(build_exemplars(space, setting, model, embedder, size, told))
         else:
@@ -57,7 +68,7 @@ def build(
                 build_rules(space, setting, model, writer, embedder, size, budget, told, _say_step)
             )
     write_bank(file, built.entries)
-    _show(built, file, json)
+    _show(built, len(built.entries), file, json)
 
 
 def open_writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
@@ -74,12 +85,12 @@ def _say_step(number: int, groups: int, rules: int) -> None:
         say(f"distilling: {number} of {groups} tasks, {rules} rules")
 
 
-def _show(built: "Built", file: Path, json: bool) -> None:
+def _show(built: "Built", entries: int, file: Path, json: bool) -> None:
     if json:
         print_json(
             {
                 "file": str(file),
-                "entries": len(built.entries),
+                "entries": entries,
                 "leaked": built.leaked,
                 "rollouts": built.rollouts,
                 "written": built.written,
@@ -88,7 +99,7 @@ def _show(built: "Built", file: Path, json: bool) -> None:
             }
         )
         return
-    said = [f"{len(built.entries)} entries written to {file}"]
+    said = [f"{entries} entries written to {file}"]
     said.append(f"  {built.leaked} left out because they are on the test side, or nearly")
     said.append(f"  {built.rollouts} calls for rollouts")
     if built.groups:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from heedful.benchmarks.items import normal_question
@@ -73,6 +74,35 @@ async def build_exemplars(
         leaked=len(worked) - len(kept),
         rollouts=_calls(ledger),
     )
+
+
+async def build_worked(
+    space: Workspace, setting: Setting, model: Model, tell: OnProgress
+) -> tuple[dict[str, str], Built]:
+    """The model's own right attempts at the pool's tasks, by task, as worked answers for exemplars."""
+    pool = _pool(setting)
+    ledger = await rollouts(space, setting, model, pool, SAMPLES, tell)
+    worked = {}
+    for item in pool:
+        rows = (row for row in ledger.passes.values() if row.task == item.id and row.right)
+        if (row := next(rows, None)) is not None:
+            worked[item.id] = _in_form(row.text, setting.benchmark.exemplar(item))
+    return worked, Built(entries=(), leaked=0, rollouts=_calls(ledger))
+
+
+def _in_form(text: str, exemplar: Entry | None) -> str:
+    """An attempt on one line, ending as the benchmark's own worked answers end."""
+    line = " ".join(text.split())
+    ending = "" if exemplar is None else exemplar.response.rpartition("Answer:")[2].strip()
+    if not ending or exemplar is None or "Answer:" not in exemplar.response:
+        return line
+    return f"{line.partition('Answer:')[0].strip()} Answer: {ending}".strip()
+
+
+def write_responses(file: Path, worked: Mapping[str, str]) -> None:
+    """Worked answers by row, without the rows' texts."""
+    lines = (msgspec.json.encode({"id": id, "response": text}).decode() for id, text in worked.items())
+    write_text(file, "".join(f"{line}\n" for line in lines))
 
 
 async def build_rules(

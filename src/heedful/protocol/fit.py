@@ -184,8 +184,9 @@ def _of_signal(
             for margin in _margins(replayer, start, source, SINGLE_MARGINS):
                 yield recipe("choose", (source,), {source: margin})
     if "agree" in settings.families:
-        for one, other in permutations(others, 2):
-            yield recipe("agree", (one, other), None)
+        for size in (2, 3):
+            for several in permutations(others, size):
+                yield recipe("agree", several, None)
     pairs = {"cascade": permutations(others, 2), "dual": combinations(others, 2)}
     for family, sets in pairs.items():
         if family in settings.families:

@@ -1,8 +1,10 @@
 """A study made ready: benchmark, rows, banks, sources."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.items import data_folder
@@ -100,7 +102,33 @@ def _benchmark(study: Study) -> Benchmark:
 
 
 def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
-    if settings.bank == "pool":
-        made = (benchmark.exemplar(item) for item in splits.pool)
-        return [entry for entry in made if entry is not None]
-    return read_entries(folder / settings.bank)[0]
+    if settings.bank != "pool":
+        return read_entries(folder / settings.bank)[0]
+    made = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
+    if not settings.responses:
+        return [entry for _, entry in made if entry is not None]
+    worked = read_responses(folder / settings.responses)
+    return [replace(entry, response=worked[id]) for id, entry in made if entry is not None and id in worked]
+
+
+class Response(msgspec.Struct, forbid_unknown_fields=True):
+    """The worked answer to a row, without the row's text."""
+
+    id: str
+    response: str
+
+
+def read_responses(file: Path) -> dict[str, str]:
+    """Worked answers by row from a JSONL file."""
+    found = {}
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise UsageError(f"the worked answers {file} cannot be read: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = msgspec.json.decode(line, type=Response)
+        except msgspec.MsgspecError as error:
+            raise UsageError(f"{file} line {number} is not a worked answer: {error}") from error
+        found[row.id] = row.response
+    return found

@@ -53,6 +53,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     kind: SourceKind = "memory"
     bank: str = ""
     """A file of entries, or `pool` for exemplars made of the rows left to banks."""
+    responses: str = ""
+    """With `pool`: a file of worked answers by row (`heedful bank build --kind worked`), and only those rows."""
     placement: Placement = "auto"
     recall: Method = "bm25"
     threshold: float = 0.6
@@ -118,3 +120,5 @@ def _check(study: Study, file: Path) -> None:
             raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")
         if (source.kind == "memory") != bool(source.bank):
             raise UsageError(f"{file}: [sources.{name}] needs a bank exactly if its kind is memory")
+        if source.responses and source.bank != "pool":
+            raise UsageError(f"{file}: [sources.{name}] has responses, which go with bank = 'pool' only")

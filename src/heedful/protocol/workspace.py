@@ -61,7 +61,8 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
 
 def _copy(study: Study, place: Path, space: Workspace) -> None:
     own = study.questions
-    files = {source.bank for source in study.sources.values()} - {"", "pool"}
+    files = {name for source in study.sources.values() for name in (source.bank, source.responses)}
+    files -= {"", "pool"}
     files |= {own.file, own.fit, own.test} - {""} if own is not None else set()
     try:
         space.folder.mkdir(parents=True, exist_ok=True)
