@@ -54,7 +54,7 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     bank: str = ""
     """A file of entries, or `pool` for exemplars made of the rows left to banks."""
     responses: str = ""
-    """With `pool`: a file of worked answers by row (`heedful bank build --kind worked`), and only those rows."""
+    """With `pool`: a file of worked answers by row (`heedful bank build`), and only those rows."""
     placement: Placement = "auto"
     recall: Method = "bm25"
     threshold: float = 0.6
