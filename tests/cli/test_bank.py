@@ -96,3 +96,14 @@ def test_a_users_mistake_gets_one_sentence_and_exit_code_2(heedful, words, compl
 def test_unknown_options_are_usage_errors(heedful):
     assert heedful("bank", "ls", "--colour").code == 2
     assert heedful("sing").code == 2
+
+
+def test_export_into_a_file_of_another_tool_keeps_its_format_and_leaves_out_what_is_retired(
+    heedful, tmp_path
+):
+    file = tmp_path / "playbook.md"
+    file.write_text("## HINTS\n[a] helpful=0 harmful=0 :: Count twice.\n[b] helpful=0 harmful=0 :: Guess.\n")
+    assert heedful("bank", "import", str(file), "--bank", "p").code == 0
+    heedful("bank", "retire", "b", "--bank", "p")
+    assert heedful("bank", "export", str(file), "--bank", "p").code == 0
+    assert file.read_text() == "## HINTS\n[a] helpful=0 harmful=0 :: Count twice.\n"

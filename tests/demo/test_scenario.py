@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from heedful import UsageError
 from heedful.demo.scenario import SOURCE, entries, names_right, questions, write_study
 from heedful.protocol.setting import prepare
 
@@ -103,6 +104,16 @@ def test_every_question_that_needs_memory_has_its_answer_in_a_good_entry():
     for item in ALL.values():
         if item.meta["needs"] == "memory":
             assert any(is_right(item, text) for text in good), item.id
+
+
+def test_a_folder_that_is_not_the_demos_own_is_left_alone(tmp_path):
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "mine.txt").write_text("precious")
+    with pytest.raises(UsageError, match="move it"):
+        write_study(tmp_path / "demo")
+    assert (tmp_path / "demo" / "mine.txt").read_text() == "precious"
+    write_study(tmp_path / "other")
+    write_study(tmp_path / "other")
 
 
 def test_the_study_chooses_on_the_practice_questions_and_shows_the_others(tmp_path):

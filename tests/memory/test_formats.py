@@ -151,6 +151,18 @@ def test_experiences_go_into_an_agents_file_without_touching_the_rest(tmp_path):
     )
 
 
+def test_lines_between_the_experiences_of_an_agents_file_are_kept():
+    split = AGENT.replace("    [G1]", "    Mind these too:\n    [G1]")
+    written = write_entries([new_entry("Only one.", kind="rule")], "tfgrpo-yaml", split)
+    assert "    [G0]. Only one.\n    Mind these too:\n  tools: []\n" in written
+
+
+def test_a_format_without_worked_answers_gives_no_exemplars(tmp_path):
+    (tmp_path / "a.txt").write_text("- Sing.\n")
+    with pytest.raises(UsageError, match="no worked answers"):
+        read_entries(tmp_path / "a.txt", kind="exemplar")
+
+
 def test_a_playbooks_counts_are_tags_and_its_sections_are_kept(tmp_path):
     (tmp_path / "p.md").write_text(PLAYBOOK)
     entries, _ = read_entries(tmp_path / "p.md")

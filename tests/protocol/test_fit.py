@@ -152,6 +152,15 @@ def test_the_rows_that_choose_are_not_the_rows_that_test():
     assert certificate.chosen_on + certificate.tested_on == 300
 
 
+def test_seeds_of_a_task_count_once_in_the_certificate():
+    rng = np.random.default_rng(12)
+    rows = world(rng, 120, help_rate=0.4, hurt_rate=0.0, telling=0.3)
+    thrice = Table(tasks=rows.tasks[:40] * 3, seeds=(0,) * 40 + (1,) * 40 + (2,) * 40, columns=rows.columns)
+    _, certificate = fit_within_limit(thrice, ["bank"], HARM)
+    assert certificate.chosen_on + certificate.tested_on == 40
+    assert all(one.p_value >= 0.95**24 - 1e-9 for one in certificate.path), "24 tasks without harm"
+
+
 @pytest.mark.slow
 def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty():
     """2,000 synthetic studies whose risky policies harm just around the limit."""

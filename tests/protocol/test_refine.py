@@ -5,12 +5,14 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from heedful import LockError, ScriptedModel, UsageError
 from heedful.governance.retire import Terms
 from heedful.memory.formats import read_entries
+from heedful.protocol.derive import with_bank
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.refine import refine, with_bank_named
 from heedful.protocol.setting import prepare
@@ -98,7 +100,7 @@ def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
     assert len(model.prompts) - before == second.calls + probes
     assert second.hurts < first.hurts
     assert found.chosen == 1
-    assert 'bank = "refine/rules-1.jsonl"' in space.study.read_text()
+    assert f'bank = "{found.bank}"' in space.study.read_text()
 
 
 def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
@@ -121,7 +123,7 @@ def test_a_writer_puts_a_better_rule_in_its_place(study):
     assert [(entry.id, entry.text) for entry in second.replaced] == [("bad'", BETTER)]
     assert second.written == 1
     assert found.iterations[found.chosen].hurts == 0
-    entries, _ = read_entries(study[0].folder / "refine" / "rules-1.jsonl")
+    entries, _ = read_entries(study[0].folder / found.bank)
     assert {entry.id: entry.state for entry in entries}["bad"] == "retired"
     assert "bad'" in {entry.id for entry in entries}
 
@@ -133,6 +135,46 @@ def test_a_second_run_has_nothing_to_decode(study):
     again = refined((space, prepare(space.study, None), model))
     assert len(again.iterations) == 1, "the harmful entry is gone, nothing else is condemned"
     assert len(model.prompts) == before
+
+
+def test_several_rounds_build_on_each_other(study):
+    space, setting, model = study
+    before = len(model.prompts)
+    numbers = iter(range(99))
+    worse = ScriptedModel(
+        script=lambda prompt: (
+            json.dumps({"difference": "", "rule": f"What pears make is a minus b, case {next(numbers)}."}),
+            -0.1,
+        )
+    )
+    found = asyncio.run(refine(space, setting, model, "rules", Terms(max_share=0.25), 3, worse, nobody))
+    assert len(found.iterations) == 4, "each round retires the rule that the writer put in its place"
+    assert [one.changed for one in found.iterations[1:]] == [20, 20, 20]
+    assert [one.calls for one in found.iterations[1:]] == [20, 20, 20]
+    assert len(model.prompts) - before == 60 + (found.chosen > 0)
+
+
+def test_a_refined_study_is_not_overwritten_by_the_file_it_came_from(study, tmp_path):
+    refined(study)
+    with pytest.raises(UsageError, match="give the folder"):
+        open_workspace(tmp_path / "s.toml", tmp_path / "out")
+
+
+def test_passes_of_another_bank_are_not_fitted(study):
+    space, setting, _ = study
+    gone = [replace(e, state="retired") if e.id == "good" else e for e in setting.banks["rules"].entries()]
+    with pytest.raises(UsageError, match="recorded with another bank"):
+        fit_study(space, with_bank(setting, "rules", gone))
+
+
+def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study):
+    space, setting, model = study
+    fit_study(space, setting)
+    ledger = Ledger(space.ledger)
+    with ledger:
+        ledger.append(replace(next(iter(ledger.passes.values())), text="another"))
+    with pytest.raises(LockError, match="run heedful study fit again"):
+        asyncio.run(lock_study(space, setting, model))
 
 
 def test_nothing_condemned_changes_nothing(study):
@@ -160,8 +202,9 @@ def test_the_page_has_every_round(study):
 
 
 def test_only_the_bank_of_the_source_is_renamed():
-    toml = '[sources.a]\nbank = "x"\n[sources.b]\nlimit = 1\nbank = "y"  # mine\n'
-    assert with_bank_named(toml, "b", "z") == '[sources.a]\nbank = "x"\n[sources.b]\nlimit = 1\nbank = "z"\n'
+    toml = '[sources.a]\nbank = "x"\n[sources.b]\nsides = ["fit"]\n bank = "y"  # mine\n[fit]\n'
+    renamed = '[sources.a]\nbank = "x"\n[sources.b]\nsides = ["fit"]\nbank = "z"\n[fit]\n'
+    assert with_bank_named(toml, "b", "z") == renamed
     with pytest.raises(UsageError, match=r"no \[sources.c\]"):
         with_bank_named(toml, "c", "z")
 

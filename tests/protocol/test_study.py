@@ -8,16 +8,25 @@ from dataclasses import replace
 
 import pytest
 
-from heedful import LockError, LogprobError, MissingError, ModelError, ScriptedModel, UsageError
+from heedful import (
+    LockError,
+    LogprobError,
+    MissingError,
+    ModelError,
+    ScriptedModel,
+    UsageError,
+    new_entry,
+)
 from heedful.decisions import policy_fields, read_policy
 from heedful.models.scripted import SCRIPTED
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import moved, read_journal
 from heedful.protocol.setting import prepare
+from heedful.protocol.splits import Splits
 from heedful.protocol.status import status_of
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, verify_lock
 from heedful.protocol.workspace import open_workspace, read_json
-from heedful.types import Policy
+from heedful.types import Item, Policy
 
 STUDY = """
 name = "desk"
@@ -261,6 +270,16 @@ def test_a_test_question_inside_a_bank_is_refused(study):
     (study.parent / "notes.txt").write_text("what is on shelf 1007?\n")
     with pytest.raises(UsageError, match="holds questions of the test side"):
         prepare(open_workspace(study, study.parent / "out").study, None)
+
+
+def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank():
+    test = Item(id="t", question="Which bird swims?", answer="A")
+    bank = [
+        new_entry(f"{question}\nA. penguin\nB. lark", kind="exemplar", response="Answer: A", id=question)
+        for question in ("Which bird swims?", "Which bird sings?")
+    ]
+    kept = Splits(fit=(), test=(test,), pool=()).untested(bank)
+    assert [entry.id for entry in kept] == ["Which bird sings?"]
 
 
 def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study):

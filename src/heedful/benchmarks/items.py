@@ -1,6 +1,7 @@
 """Questions with their targets, read from JSONL files that are checked by sha256."""
 
 import os
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +44,11 @@ def _item(file: Path, number: int, line: bytes) -> Item:
 def normal_question(text: str) -> str:
     """A question's text for finding it again elsewhere: letters and digits only, lower case."""
     return " ".join("".join(char if char.isalnum() else " " for char in text.casefold()).split())
+
+
+def bare_question(text: str) -> str:
+    """A question without the choices that may stand under it."""
+    return re.split(r"\n[A-E]\. ", text, maxsplit=1)[0]
 
 
 def items_digest(items: Sequence[Item]) -> str:

@@ -227,19 +227,23 @@ def export(
     opened = open_store(store)
     require_bank(opened, bank)
     entries = opened.entries(bank)
-    chosen = format or ("jsonl" if file is None else format_of(file))
     if json:
         print_json({"bank": bank, "entries": [_fields(entry) for entry in entries]})
         return
     try:
         old = file.read_text(encoding="utf-8") if file is not None and file.exists() else ""
+        chosen = format or ("jsonl" if file is None else format_of(file, old))
+        if chosen != "jsonl":  # no other format can say that an entry is retired
+            entries = [entry for entry in entries if entry.state in ("active", "protected")]
         written = write_entries(entries, chosen, old)
         if file is None:
             typer.echo(written, nl=False)
             return
-        file.write_text(written, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+        part = file.with_name(f"{file.name}.part")
+        part.write_text(written, encoding="utf-8")
+        part.replace(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be written: {getattr(error, 'strerror', error)}") from error
     say(f"{len(entries)} entries written to {file}")
 
 

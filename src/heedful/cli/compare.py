@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json, ModelName, Threads, Url, Weights
-from heedful.cli.output import print_json, result
+from heedful.cli.output import print_json, result, say
 from heedful.cli.study import Data
 
 
@@ -51,7 +51,10 @@ def compare(
             raise UsageError(f"--memory {given!r} is not NAME=FILE")
         memories[name] = read_entries(Path(file))[0]
     chosen = BENCHMARKS[benchmark]
-    items = chosen.load(data_folder(data), "test")[:limit]
+    folder = data_folder(data)
+    items = chosen.load(folder, "test")[:limit]
+    if chosen.load(folder, "fit"):
+        say(f"these are test rows of {benchmark}: choose nothing on them; heedful study proves what helps")
     asked = chosen if max_tokens is None else Longer(inner=chosen, max_tokens=max_tokens)
     solver = open_model(url, model, weights, threads, context=8192, slots=slots)
     ledger = (out or Path("results") / f"compare-{benchmark}") / "ledger.jsonl"

@@ -39,7 +39,7 @@ def demo(
     pull_weights("all-minilm-l6-v2")
     opened = open_store(store)
     opened.put("demo", entries())
-    folder = opened.database.path.parent / "demo"
+    folder = opened.database.path.parent / "demo-study"
     shown, outcome = asyncio.run(_shown(model, opened, folder, limit))
     seconds = time.perf_counter() - start
     if json:

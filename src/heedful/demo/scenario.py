@@ -6,18 +6,24 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from heedful.benchmarks.items import read_items
-from heedful.errors import StoreError
+from heedful.errors import StoreError, UsageError
 from heedful.memory.formats import read_entries
 from heedful.types import Entry, Item, Side
 
 SOURCE = "demo"
+_FIRST_LINE = b"# The study that `heedful demo` runs"
 FILES = ("study.toml", "fit.jsonl", "test.jsonl", "bank.jsonl")
 
 
 def write_study(folder: Path, limit: int | None = None) -> None:
-    """Put the study's files into an empty folder; `limit` asks only so many questions of the test side."""
+    """Begin the study anew in its folder; `limit` asks only so many questions of the test side."""
     try:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            if not _is_demo(folder):
+                raise UsageError(
+                    f"{folder} is there and is no demo of heedful; move it, or give another --store"
+                )
+            shutil.rmtree(folder)
         folder.mkdir(parents=True)
         for name in FILES:
             (folder / name).write_bytes((files(__package__) / name).read_bytes())
@@ -26,6 +32,11 @@ def write_study(folder: Path, limit: int | None = None) -> None:
                 file.write(f"\n[split]\ntest = {limit}\n")
     except OSError as error:
         raise StoreError(f"the demo's folder {folder} cannot be written: {error.strerror}") from error
+
+
+def _is_demo(folder: Path) -> bool:
+    study = folder / "study.toml"
+    return not any(folder.iterdir()) or (study.is_file() and study.read_bytes().startswith(_FIRST_LINE))
 
 
 def entries() -> list[Entry]:

@@ -98,10 +98,13 @@ def spoiled(entries: Sequence[Entry], rate: float, kinds: Sequence[str], seed: i
     if not 0 <= rate < 1:
         raise UsageError(f"the share of bad entries lies between 0 and 1, not at {rate}")
     rng = random.Random(seed)
-    bad = []
-    for number in range(ceil(round(rate / (1 - rate) * len(entries), 9))):
+    live = [entry for entry in entries if entry.state in ("active", "protected")]
+    bad: list[Entry] = []
+    if not live:
+        raise UsageError("the bank has no live entries to mix bad ones into")
+    for number in range(ceil(round(rate / (1 - rate) * len(live), 9))):
         kind = kinds[number % len(kinds)]
-        made = KINDS[kind](entries, number // len(kinds), rng)
+        made = replace(KINDS[kind](live, number // len(kinds), rng), state="active", reason="")
         tags = (*made.tags, kind)
         bad.append(replace(made, id=f"{_MARK}{kind}:{number}", tags=tags, source="negative control"))
     return [*entries, *bad]

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from heedful.benchmarks.items import normal_question
+from heedful.benchmarks.items import bare_question, normal_question
 from heedful.errors import HeedfulError, UsageError
 from heedful.governance.distill import (
     NEAREST,
@@ -205,7 +205,7 @@ def _unleaked(entries: Sequence[Entry], setting: Setting, embedder: Embedder) ->
     if not kept or not setting.splits.test:
         return kept
     tests = embedder.embed([normal_question(item.question) for item in setting.splits.test])
-    own = embedder.embed([normal_question(entry.text) for entry in kept])
+    own = embedder.embed([normal_question(bare_question(entry.text)) for entry in kept])
     near = (own @ tests.T).max(axis=1) >= NEAR_DUPLICATE
     return [entry for entry, leaks in zip(kept, near.tolist(), strict=True) if not leaks]
 

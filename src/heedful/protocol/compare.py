@@ -34,7 +34,8 @@ class WholeMemory:
         return {**self.inner.spec, "recall": "all"}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        every = [Recall(entry=entry, score=1.0) for entry in self.inner.bank.entries()]
+        live = [entry for entry in self.inner.bank.entries() if entry.state in ("active", "protected")]
+        every = [Recall(entry=entry, score=1.0) for entry in live]
         return self.inner.plan(every, task)
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:

@@ -6,6 +6,7 @@ Every arm was chosen on the clean fit side; nothing is tuned to the bad entries.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import fmean
 
 import msgspec
 
@@ -18,8 +19,8 @@ from heedful.protocol.derive import (
     exchanged,
     keep_bank,
     only,
-    policy_for,
     record_variant,
+    study_policy,
     variant_table,
     with_bank,
 )
@@ -77,7 +78,7 @@ async def controls(
     policies = control_policies(space, setting, source)
     clean = side_table(space, setting, side)
     entries = list(setting.banks[source].entries())
-    found = [_controlled(clean, source, policies, 0.0, len(entries), 0)]
+    found = [_controlled(clean, source, policies, 0.0, len(entries), 0, 0)]
     for rate in rates:
         mixed = spoiled(entries, rate, kinds, seed)
         name = f"controls/{source}-{'-'.join(kinds)}-{rate:g}"
@@ -95,7 +96,8 @@ async def controls(
         )
         table = variant_table(ledger, clean, setting, side)
         whole = exchanged(clean, source, table.column(source))
-        found.append(_controlled(whole, source, policies, rate, len(mixed), calls))
+        bad = len(mixed) - len(entries)
+        found.append(_controlled(whole, source, policies, rate, len(mixed), bad, calls))
     return found
 
 
@@ -107,22 +109,27 @@ def control_policies(space: Workspace, setting: Setting, source: str) -> dict[st
     best = tune(side_table(space, setting, "fit"), [source], settings).best
     policies = {"always": arms.always(source)}
     for family in ("gate", "choose"):
-        ranked = sorted(
-            (one for kind, one in best.items() if kind.family == family), key=lambda one: one.rank
-        )
-        policies[family] = ranked[0].policy
-    return {**policies, "heedful": policy_for(space, source)}
+        choices = [one for kind, one in best.items() if kind.family == family]
+        if choices:
+            policies[family] = min(choices, key=lambda one: one.rank).policy
+    return {**policies, "heedful": study_policy(space)}
 
 
 def _controlled(
-    table: Table, source: str, policies: Mapping[str, Policy], rate: float, entries: int, calls: int
+    table: Table,
+    source: str,
+    policies: Mapping[str, Policy],
+    rate: float,
+    entries: int,
+    bad: int,
+    calls: int,
 ) -> Controlled:
     replayer = Replayer(table)
     column = table.column(source)
     exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
     return Controlled(
         rate=rate,
-        bad=round(rate * entries),
+        bad=bad,
         entries=entries,
         exposed=sum(exposed) / len(exposed),
         counts={
@@ -136,10 +143,13 @@ def _controlled(
 
 def _removal(table: Table, source: str, rule: str) -> Removal:
     """As if every row were graded in order, and every entry judged after each of its recalls."""
-    seen: dict[str, list[float]] = {}
+    seen: dict[str, dict[str, list[float]]] = {}
     for one in table_evidence(table, source):
-        seen.setdefault(one.entry, []).append(one.utility)
-    gone = {entry: first_condemned(values, rule, 0.05) for entry, values in seen.items()}
+        seen.setdefault(one.entry, {}).setdefault(one.task, []).append(one.utility)
+    gone = {
+        entry: first_condemned([fmean(values) for values in tasks.values()], rule, 0.05)
+        for entry, tasks in seen.items()
+    }
     after = sorted(tasks for entry, tasks in gone.items() if tasks and is_bad(entry))
     return Removal(
         bad=sum(map(is_bad, seen)),

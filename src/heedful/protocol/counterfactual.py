@@ -134,6 +134,8 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterfactual:
+    policy: Policy
+    """Whose answers are counted."""
     side: Side
     source: str
     edits: Mapping[str, Edit]
@@ -197,6 +199,7 @@ async def counterfactual(
     difference = repaired.astype(float) - damaged
     mixed = bool(hit.any()) and not bool(hit.all())
     return Counterfactual(
+        policy=policy,
         side=side,
         source=source,
         edits=edits,
@@ -218,6 +221,12 @@ def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
 def original_recalls(table: Table, source: str, entries: Sequence[Entry]) -> Mapping[str, Sequence[Recall]]:
     """By task, the entries that the study recalled, as they are now."""
     by_id = {entry.id: entry for entry in entries}
+    lost = {seen.entry for row in table.column(source).passes for seen in row.recalls} - set(by_id)
+    if lost:
+        raise UsageError(
+            f"the study recalled {', '.join(sorted(lost)[:3])} from {source}, which its bank no longer has: "
+            "run heedful study record"
+        )
     return {
         task: tuple(Recall(entry=by_id[seen.entry], score=seen.score) for seen in row.recalls)
         for task, row in zip(table.tasks, table.column(source).passes, strict=True)

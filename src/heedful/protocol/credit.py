@@ -44,8 +44,11 @@ async def credit(
     """Leave out each recalled entry on every row that memory helped or hurt."""
     table = side_table(space, setting, side)
     plain, column = table.column("none"), table.column(source)
+    seed = setting.study.seeds[0]  # recalls and greedy passes are the same under every seed
     changed = {
-        table.tasks[at]: column.passes[at] for at in (plain.right != column.right).nonzero()[0].tolist()
+        table.tasks[at]: column.passes[at]
+        for at in (plain.right != column.right).nonzero()[0].tolist()
+        if table.seeds[at] == seed
     }
     recalls = original_recalls(table, source, setting.banks[source].entries())
     most = max((len(recalls[task]) for task in changed), default=0)
@@ -60,8 +63,8 @@ async def credit(
         calls += made
         for task in changed:
             if left < len(recalls[task]):
-                row = ledger.passes[side, setting.study.seeds[0], source, task]
-                plainly = ledger.passes[side, setting.study.seeds[0], "none", task]
+                row = ledger.passes[side, seed, source, task]
+                plainly = ledger.passes[side, seed, "none", task]
                 without[task][recalls[task][left].entry.id] = (row if row.calls else plainly).right
     return _counted(side, source, changed, without, calls)
 

@@ -16,7 +16,7 @@ from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import now
 from heedful.protocol.table import Column, Table, read_table
-from heedful.protocol.workspace import Workspace, read_json
+from heedful.protocol.workspace import Workspace, read_json, write_text
 from heedful.sources.memory import MemorySource
 from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
 
@@ -47,6 +47,8 @@ def only(setting: Setting, side: Side, source: str) -> Sources:
 
     def named(seed: int) -> Mapping[str, Source]:
         every = setting.sources(side, seed)
+        if source not in every:
+            raise UsageError(f"the study {setting.study.name} does not ask {source} on the {side} side")
         return {name: every[name] for name in ("none", source)}
 
     return named
@@ -93,13 +95,15 @@ async def record_variant(
     side: Side,
     tell: OnProgress,
     tasks: Collection[str] | None = None,
+    parent: Ledger | None = None,
 ) -> tuple[Ledger, int]:
     """The passes of a variant, on some tasks or all, and how many model calls it took.
 
-    They are kept in the study's folder; what the study has recorded already is not decoded again.
+    They are kept in the study's folder; what the study, or the variant that is given as `parent`, has
+    recorded already is not decoded again.
     """
     calls = 0
-    with Ledger(space.folder / name / "ledger.jsonl", Ledger(space.ledger)) as ledger:
+    with Ledger(space.folder / name / "ledger.jsonl", parent or Ledger(space.ledger)) as ledger:
         items = setting.splits.fit if side == "fit" else setting.splits.test
         items = [item for item in items if tasks is None or item.id in tasks]
         for seed in setting.study.seeds:
@@ -117,13 +121,18 @@ def variant_table(ledger: Ledger, table: Table, setting: Setting, side: Side) ->
     return read_table(ledger, side, list(dict.fromkeys(table.tasks)), setting.study.seeds)
 
 
+def study_policy(space: Workspace) -> Policy:
+    """The policy that was locked, or chosen where nothing is locked yet."""
+    file = space.lock if space.lock.exists() else space.fit
+    return read_policy(read_json(file, "run heedful study fit first")["policy"])
+
+
 def policy_for(space: Workspace, source: str) -> Policy:
-    """The study's policy where it uses the source, else memory of the source in every prompt."""
-    for file in (space.lock, space.fit):
-        if file.exists():
-            policy = read_policy(read_json(file, "")["policy"])
-            if source in (policy.first, *policy.sources):
-                return policy
+    """The study's policy where there is one and it uses the source, else the source in every prompt."""
+    if space.lock.exists() or space.fit.exists():
+        policy = study_policy(space)
+        if source in (policy.first, *policy.sources):
+            return policy
     return arms.always(source)
 
 
@@ -145,6 +154,6 @@ def keep_bank(folder: Path, name: str, entries: Sequence[Entry]) -> None:
     """Write down the bank of a variant, so that its passes can be traced."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.jsonl").write_text(write_entries(entries, "jsonl"), encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror}") from error
+        raise StoreError(f"{folder} cannot be made: {error.strerror}") from error
+    write_text(folder / f"{name}.jsonl", write_entries(entries, "jsonl"))

@@ -75,14 +75,15 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     path = safest_first([one for one in judged if (one.kind, one.budget) in tuned])
     judge = Replayer(table.rows(testing))
     hurts = [hurts_of(judge, tuned[one.kind, one.budget].policy) for one in path]
-    passed = certify_in_order(hurts, len(testing), settings.harm_limit, settings.confidence) if path else 0
+    tasks = len(set(judge.table.tasks))
+    passed = certify_in_order(hurts, tasks, settings.harm_limit, settings.confidence) if path else 0
     tested = [
         Tested(
             choice=tuned[one.kind, one.budget],
             held=one.held,
             hurts_chosen_on=one.hurts,
             hurts=found,
-            p_value=binomial_p_value(found, len(testing), settings.harm_limit),
+            p_value=binomial_p_value(found, tasks, settings.harm_limit),
             certified=place < passed,
         )
         for place, (one, found) in enumerate(zip(path, hurts, strict=True))
@@ -90,12 +91,12 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     certificate = Certificate(
         limit=settings.harm_limit,
         confidence=settings.confidence,
-        chosen_on=len(choosing),
-        tested_on=len(testing),
+        chosen_on=len(set(rows.tasks)),
+        tested_on=tasks,
         path=tested,
     )
     leaders = sorted((one.held for one in judged if one.budget == BUDGETS[-1]), key=lambda held: held.rank)
-    plain = next(one.held for one in judged if one.kind == BASELINE)
+    plain = _plain_held(rows, settings)
     certified = [one for one in tested if one.certified]
     best = min(certified, key=lambda one: one.held.rank, default=None)
     chosen = best is not None and best.held.rank < plain.rank
@@ -108,6 +109,12 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         notes=() if certified else (NOTHING_CERTIFIED,),
     )
     return fitted, certificate
+
+
+def _plain_held(table: Table, settings: FitSettings) -> Held:
+    """The memory-free pass, which has nothing to tune."""
+    right = table.column("none").right
+    return held_of(BASELINE, [(int(right.sum()), len(right), len(right))], settings)
 
 
 def _baseline(table: Table, settings: FitSettings) -> Choice:
@@ -126,7 +133,9 @@ def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
 
 
 def hurts_of(replayer: Replayer, policy: Policy) -> int:
-    return int((replayer.base_right & ~replayer.replay(policy).right).sum())
+    """Tasks that the policy hurts, under any seed: seeds of one task are no independent draws."""
+    hurt = replayer.base_right & ~replayer.replay(policy).right
+    return len({task for task, bad in zip(replayer.table.tasks, hurt, strict=True) if bad})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ DECIDING_CODE = (
     "sources",
     *(f"memory/{name}.py" for name in ("bank", "ranking", "lexical", "dense", "rerank", "embed", "vectors")),
     "benchmarks",
+    *(f"protocol/{name}.py" for name in ("record", "table", "replay")),
 )
 """The code on which recalls, answers, grades and decisions hang; a bank's digest holds its entries."""
 PLANNED = (
@@ -38,7 +39,7 @@ PLANNED = (
 
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
-PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=24)
+PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
 PROBE_TOLERANCE = 0.1
 """The same weights on another day differ by less than this in the mean log-prob of the reply."""
 
@@ -48,7 +49,8 @@ async def probe(model: Model) -> Probe | None:
     if not model.traits.endpoint.startswith("http"):
         return None
     decode = await model.decode(PROBE)
-    return {"text": decode.text, "mean": fmean(token.logprob for token in decode.tokens)}
+    said = [token.logprob for token in decode.tokens]
+    return {"text": decode.text, "mean": fmean(said) if said else 0.0}
 
 
 def same_probe(one: Probe | None, other: Probe | None) -> bool:

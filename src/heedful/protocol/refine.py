@@ -1,8 +1,9 @@
 """The closed loop: evidence, retirement, replacement, and recording again what that changed.
 
-Everything happens on the fit side, before the lock. Each iteration is judged by the held-out
-objective of the best kind of policy with its bank; the best iteration, the earlier on a tie,
-becomes the study's bank.
+Everything happens on the fit side, before the lock. Each iteration is judged by the objective of
+the best kind of policy with its bank, on folds that the policy was not tuned on; the best
+iteration, the earlier on a tie, becomes the study's bank. The evidence that retires entries comes
+from the same rows, so an iteration looks better there than it will on the test side: that one judges.
 """
 
 import re
@@ -20,11 +21,12 @@ from heedful.protocol.derive import exchanged, keep_bank, only, record_variant, 
 from heedful.protocol.evidence import table_evidence
 from heedful.protocol.fit import Fitted, fit
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.record import OnProgress
 from heedful.protocol.replies import Replies
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import record, side_table
 from heedful.protocol.table import Table
-from heedful.protocol.workspace import Workspace, write_text
+from heedful.protocol.workspace import REFINED, Workspace, write_text
 from heedful.types import Entry, Item
 
 SHOWN = 3
@@ -73,12 +75,12 @@ async def refine(
     tell: Tell,
 ) -> Refined:
     """Run the loop; without a writer entries are only retired."""
-    if space.lock.exists():
-        raise LockError(f"{space.lock} exists: a locked study stays locked; refine before heedful study lock")
+    _refuse_unrefinable(space, setting, source)
     table = side_table(space, setting, "fit")
     entries = list(setting.banks[source].entries())
     replies = None if writer is None else Replies(space.folder / "refine" / "replies.jsonl", writer)
-    banks = [entries]
+    banks = [setting]
+    ledgers = [Ledger(space.ledger)]
     fitted = _fit(table, setting)
     found = [_judged(0, entries, table, source, fitted)]
     for number in range(1, iterations + 1):
@@ -88,19 +90,19 @@ async def refine(
             break
         asked = 0 if replies is None else replies.asked
         entries, replaced = await _replaced(entries, going, table, source, setting, replies)
-        changed_setting = with_bank(setting, source, entries)
-        name = _name(source, number)
+        refined = with_bank(setting, source, entries)
+        name = bank_name(refined, source)
+        fresh = not (space.folder / "refine" / name).exists()
         keep_bank(space.folder / "refine", name, entries)
-        fresh = not (space.folder / "refine" / name / "ledger.jsonl").exists()
         told = partial(tell, f"iteration {number}")
-        sources = only(changed_setting, "fit", source)
+        sources = only(refined, "fit", source)
         ledger, calls = await record_variant(
-            space, f"refine/{name}", changed_setting, sources, model, "fit", told
+            space, f"refine/{name}", refined, sources, model, "fit", told, parent=ledgers[-1]
         )
         column = variant_table(ledger, table, setting, "fit").column(source)
         before = table.column(source)
         changed = [a for a, b in zip(column.passes, before.passes, strict=True) if a.prompt != b.prompt]
-        _require_only_changed(calls, sum(row.calls for row in changed), fresh and number == 1)
+        _require_only_changed(calls, sum(row.calls for row in changed), fresh)
         table = exchanged(table, source, column)
         fitted = _fit(table, setting)
         judged = _judged(number, entries, table, source, fitted)
@@ -114,10 +116,24 @@ async def refine(
                 written=0 if replies is None else replies.asked - asked,
             )
         )
-        banks.append(entries)
+        banks.append(refined)
+        ledgers.append(ledger)
     chosen = max(found, key=lambda one: (round(one.objective, 9), -one.number)).number
-    bank = await _adopt(space, setting, model, source, chosen, banks, tell)
+    bank = setting.study.sources[source].bank
+    if chosen > 0:
+        told = partial(tell, "copying the chosen passes")
+        bank = await _adopt(space, banks[chosen], model, source, ledgers[chosen], told)
     return Refined(source=source, iterations=found, chosen=chosen, bank=bank)
+
+
+def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None:
+    if space.lock.exists():
+        raise LockError(f"{space.lock} exists: a locked study stays locked; refine before heedful study lock")
+    if setting.study.sources[source].bank == "pool":
+        raise UsageError(
+            f"the bank of {source} is made of the pool's rows: only a bank that is a file can be refined"
+        )
+    with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
 def _fit(table: Table, setting: Setting) -> Fitted:
@@ -182,43 +198,39 @@ def _harmed(entry: Entry, table: Table, source: str, items: dict[str, Item]) -> 
     ]
 
 
-def _require_only_changed(calls: int, wanted: int, exactly: bool) -> None:
-    """Only passes whose prompt changed may be decoded; a first run decodes each of them."""
-    if calls > wanted or (exactly and calls != wanted):
-        raise HeedfulError(f"{calls} passes were decoded but {wanted} had changed: the ledgers do not agree")
+def _require_only_changed(calls: int, changed: int, fresh: bool) -> None:
+    """Only passes whose prompt changed may be decoded; a run that was not ended before decodes each."""
+    if calls > changed or (fresh and calls != changed):
+        raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 
 async def _adopt(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    source: str,
-    chosen: int,
-    banks: Sequence[Sequence[Entry]],
-    tell: Tell,
+    space: Workspace, setting: Setting, model: Model, source: str, ledger: Ledger, tell: OnProgress
 ) -> str:
-    """Make the chosen iteration's bank the study's; its passes are copied, none is decoded."""
-    if chosen == 0:
-        return setting.study.sources[source].bank
-    name = _name(source, chosen)
-    bank = f"refine/{name}.jsonl"
-    adopted = with_bank(setting, source, banks[chosen])
-    parent = Ledger(space.folder / "refine" / name / "ledger.jsonl", Ledger(space.ledger))
-    await record(space, adopted, model, "fit", partial(tell, "copying the chosen passes"), parent=parent)
-    write_text(space.study, with_bank_named(space.study.read_text(encoding="utf-8"), source, bank))
+    """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
+
+    The study names the bank before its passes are there: `fit` refuses passes of entries that the
+    bank no longer has, and `record` copies what is missing.
+    """
+    bank = f"refine/{bank_name(setting, source)}.jsonl"
+    text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
+    write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
+    await record(space, setting, model, "fit", tell, parent=ledger)
     return bank
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:
     """The study file with another bank for a source."""
-    table = re.search(rf"^\[sources\.[\"']?{re.escape(source)}[\"']?\][^\[]*", toml, re.MULTILINE)
-    line = None if table is None else re.search(r"^bank\s*=.*$", table[0], re.MULTILINE)
+    head = rf"^\[sources\.[\"']?{re.escape(source)}[\"']?\][ \t]*\n"
+    table = re.search(head + r"(.*?)(?=^\[|\Z)", toml, re.MULTILINE | re.DOTALL)
+    line = None if table is None else re.search(r"^[ \t]*bank[ \t]*=.*$", table[1], re.MULTILINE)
     if table is None or line is None:
         raise UsageError(f"the study file has no [sources.{source}] with a bank on a line of its own")
-    start = table.start() + line.start()
+    start = table.start(1) + line.start()
     return f'{toml[:start]}bank = "{bank}"{toml[start + len(line[0]) :]}'
 
 
-def _name(source: str, number: int) -> str:
-    return f"{source}-{number}"
+def bank_name(setting: Setting, source: str) -> str:
+    """The same bank has the same name in every run."""
+    return f"{source}-{setting.banks[source].digest[:8]}"

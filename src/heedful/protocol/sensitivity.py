@@ -53,7 +53,8 @@ async def sensitivity(
     policies = control_policies(space, setting, source)
     policies = {arm: policies[arm] for arm in ("always", "heedful")}
     whole = side_table(space, setting, side)
-    table = whole.rows(_drawn(len(whole), rows, seed))
+    drawn = _drawn(list(dict.fromkeys(whole.tasks)), rows, seed)
+    table = whole.rows([at for at, task in enumerate(whole.tasks) if task in drawn])
     entries = list(setting.banks[source].entries())
     order = random.Random(seed).sample(entries, len(entries))
     each = _built_calls(space, len(entries))
@@ -76,10 +77,9 @@ async def sensitivity(
     return points
 
 
-def _drawn(n: int, rows: int | None, seed: int) -> list[int]:
-    if rows is None or rows >= n:
-        return list(range(n))
-    return sorted(random.Random(seed).sample(range(n), rows))
+def _drawn(tasks: Sequence[str], rows: int | None, seed: int) -> set[str]:
+    """So many tasks, with all their seeds."""
+    return set(tasks if rows is None or rows >= len(tasks) else random.Random(seed).sample(tasks, rows))
 
 
 def _built_calls(space: Workspace, entries: int) -> float | None:

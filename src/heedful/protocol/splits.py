@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.benchmarks.items import normal_question
+from heedful.benchmarks.items import bare_question, normal_question
 from heedful.errors import UsageError
 from heedful.ports import Benchmark
 from heedful.protocol.study import SplitSettings
@@ -22,7 +22,7 @@ class Splits:
     def untested(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries whose normalised text does not occur on the test side."""
         asked = {normal_question(item.question) for item in self.test}
-        return [entry for entry in entries if normal_question(entry.text) not in asked]
+        return [entry for entry in entries if normal_question(bare_question(entry.text)) not in asked]
 
 
 def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:

@@ -11,7 +11,7 @@ from heedful.ports import Model
 from heedful.protocol.fit import Fitted, Held, fit
 from heedful.protocol.harm import Certificate, fit_within_limit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import log_event, make_lock, probe, refuse_moved
+from heedful.protocol.lock import log_event, make_lock, passes_digest, probe, refuse_moved
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
 from heedful.protocol.table import Table, read_table
@@ -59,6 +59,7 @@ async def refuse_senseless_logprobs(setting: Setting, model: Model) -> None:
 def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     """Choose a policy from the fit side and write it down with how it was chosen."""
     table = side_table(space, setting, "fit")
+    refuse_stale(table, setting)
     banks = [name for name, source in setting.study.sources.items() if source.kind == "memory"]
     banks = [name for name in banks if name in table.columns]
     settings = setting.study.fit
@@ -67,9 +68,21 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
         fitted = fit(table, banks, settings)
     else:
         fitted, certificate = fit_within_limit(table, banks, settings)
-    written = fitted_fields(fitted, certificate)
+    passes = passes_digest(Ledger(space.ledger), "fit")
+    written = {**fitted_fields(fitted, certificate), "passes": passes}
     write_json(space.fit, written)
     return written
+
+
+def refuse_stale(table: Table, setting: Setting) -> None:
+    """Refuse passes that recalled what their bank no longer has, or has in another version."""
+    for name, bank in setting.banks.items():
+        live = {(e.id, e.digest) for e in bank.entries() if e.state in ("active", "protected")}
+        for row in table.columns[name].passes if name in table.columns else ():
+            if any((seen.entry, seen.version) not in live for seen in row.recalls):
+                raise UsageError(
+                    f"the passes of {name} were recorded with another bank: run heedful study record first"
+                )
 
 
 def side_table(space: Workspace, setting: Setting, side: Side) -> Table:
@@ -82,6 +95,8 @@ async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[s
     if space.lock.exists():
         raise LockError(f"{space.lock} exists already: a locked study stays locked; use another folder")
     fitted = read_json(space.fit, "run heedful study fit first")
+    if fitted.get("passes") != passes_digest(Ledger(space.ledger), "fit"):
+        raise LockError("passes were recorded since the policy was chosen: run heedful study fit again")
     lock = make_lock(setting, model.traits, await probe(model), Ledger(space.ledger), fitted, now())
     write_json(space.lock, lock)
     log_event(space.journal, "locked", lock["lock"], lock["locked_at"])

@@ -11,6 +11,9 @@ from typing import Any
 from heedful.errors import StoreError, UsageError
 from heedful.protocol.study import Study, read_study
 
+REFINED = "# The bank of a source was refined by heedful; this file is not the one it was copied from."
+"""The first line of a study file that `heedful study refine` changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
@@ -55,6 +58,8 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
         raise UsageError(
             f"{space.folder} holds another locked study; give --out another folder, or remove it"
         )
+    if space.study.exists() and space.study.read_text(encoding="utf-8").startswith(REFINED):
+        raise UsageError(f"the study in {space.folder} was refined since: give the folder instead of {place}")
     _copy(study, place, space)
     return space
 

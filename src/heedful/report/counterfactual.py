@@ -7,7 +7,7 @@ from heedful.protocol.counterfactual import EDITS, MODES, Contrast, Counterfactu
 from heedful.report.analysis import Analysis
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet
-from heedful.report.wording import change, p_value, percent, points
+from heedful.report.wording import change, p_value, percent, points, policy_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,12 +33,13 @@ def _sentences(found: Counterfactual) -> list[str]:
         f"{change(fixed['repair'].change)} points and the corrupted one by "
         f"{change(fixed['corrupt'].change)}.",
         "Rows that had recalled no edited entry are the same under both edits, as they must be.",
+        f"Counted are the answers of this policy. {policy_words(found.policy)}",
     ]
     if found.hits.change is not None and found.localised is not None:
         said.append(
             f"On the rows that had, repair minus corrupt is {change(found.hits.change)} points "
             f"({found.hits.helps} helps, {found.hits.hurts} hurts); a one-sided randomisation test of "
-            f"whether it sits there gives p = {p_value(found.localised)}."
+            f"whether the difference sits on them gives p = {p_value(found.localised)}."
         )
     return said
 

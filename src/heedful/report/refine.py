@@ -54,7 +54,8 @@ def _rounds(found: Refined) -> Sheet:
         name="rounds",
         title="Rounds",
         note="Changed / calls: passes whose prompt changed, and those that had to be decoded. Always: memory "
-        "in every prompt. Held out: the best policy on folds it was not tuned on. All on the fit side.",
+        "in every prompt. Held out: the best policy on folds it was not tuned on. All on the fit side, whose "
+        "rows also gave the evidence, so that later rounds are flattered.",
         head=(
             *("Iteration", "Entries", "Retired", "Replaced", "Changed / calls", "Written"),
             *("Always, right", "Always, hurts", "Held out, right", "Objective"),

@@ -10,10 +10,11 @@ from heedful.stats.arrays import numbers
 def randomisation_p_value(
     differences: ArrayLike, marked: ArrayLike, rng: np.random.Generator, resamples: int = 10_000
 ) -> float:
-    """One-sided p-value of H0: the mean difference on marked rows is no larger than on the others.
+    """One-sided p-value of H0: where the marks are has nothing to do with the differences.
 
     The marks are shuffled over the rows; p counts the shuffles, and the marks as they are, whose
-    contrast of means is at least as large (Fisher 1935). Never 0.
+    contrast of means is at least as large (Fisher 1935). Never 0. It tells whether an effect sits on
+    the marked rows; whether there is one on them is another question (a sign or McNemar test there).
     """
     values = numbers(differences, "differences")
     hit = np.asarray(marked, dtype=bool)

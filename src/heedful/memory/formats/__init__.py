@@ -52,7 +52,10 @@ def read_entries(
     bad: list[tuple[int, str]] = []
     seen: dict[str, int] = {}
     text = _text(file)
-    for number, found in FORMATS[format or format_of(file, text)].read(text, kind):
+    format = format or format_of(file, text)
+    if kind == "exemplar" and format != "jsonl":
+        raise UsageError(f"a file of the format {format} holds no worked answers, so no exemplars")
+    for number, found in FORMATS[format].read(text, kind):
         if isinstance(found, str):
             bad.append((number, found))
         elif found.id in seen:

@@ -11,7 +11,7 @@ from heedful.memory.entries import new_entry
 from heedful.types import Entry, Kind
 
 _ID = re.compile(r"G\d+")
-_LINE = re.compile(r"^(?P<indent>[ \t]*)\[(?P<id>G\d+)\]\. (?P<text>.*)$", re.MULTILINE)
+_LINE = re.compile(r"^(?P<indent>[ \t]*)\[(?P<id>G\d+)\]\. (?P<text>\S.*)$", re.MULTILINE)
 
 
 def fits(suffix: str, text: str) -> bool:
@@ -60,8 +60,10 @@ def write_yaml(entries: Sequence[Entry], old: str) -> str:
     if not found:
         old = f"{old.rstrip()}\n" if old.strip() else ""
         return f"{old}instructions: |\n{_block(entries, '  ')}\n"
-    start, end = found[0].start(), found[-1].end()
-    return f"{old[:start]}{_block(entries, found[0]['indent'])}{old[end:]}"
+    start = found[0].start()
+    rest = re.sub(_LINE.pattern + r"\n?", "", old[start:], flags=re.MULTILINE)
+    block = f"{_block(entries, found[0]['indent'])}\n" if entries else ""
+    return f"{old[:start]}{block}{rest}"
 
 
 def _block(entries: Sequence[Entry], indent: str) -> str:
