@@ -25,10 +25,14 @@ MAY_IMPORT = {
     "governance": {"types", "errors", "memory"},
     "benchmarks": {"types", "errors", "ports", "memory"},
     "protocol": {
-        *("types", "errors", "ports", "arms", "stages", "sources", "control", "decisions"),
-        *("memory", "models", "benchmarks", "stats", "governance"),
+        *("types", "errors", "ports", "stages", "sources", "control", "decisions"),
+        *("memory", "models", "benchmarks", "stats"),
     },
-    "report": {"types", "errors", "decisions", "stages", "stats", "protocol"},
+    "experiments": {
+        *("types", "errors", "ports", "arms", "decisions", "sources", "memory"),
+        *("benchmarks", "stats", "governance", "protocol"),
+    },
+    "report": {"types", "errors", "decisions", "stages", "stats", "protocol", "experiments"},
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -36,7 +40,7 @@ MAY_IMPORT = {
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
     *("memory/ranking", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
-    *("stats/", "governance/", "protocol/", "report/"),
+    *("stats/", "governance/", "protocol/", "experiments/", "report/"),
 )
 """Modules that are themselves imported only where they are used."""
 

@@ -55,9 +55,9 @@ def refine(
 ) -> None:
     """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
     from heedful.cli.build import open_writer
+    from heedful.experiments.derive import bank_source
+    from heedful.experiments.refine import refine as run
     from heedful.governance.retire import Terms
-    from heedful.protocol.derive import bank_source
-    from heedful.protocol.refine import refine as run
     from heedful.report.refine import refine_analysis
 
     space, setting = open_study(place, data, None)
@@ -74,8 +74,8 @@ def credit(
     place: Place, source: SourceName = None, side: AskedSide = "fit", data: Data = None, json: Json = False
 ) -> None:
     """Leave out each entry that was recalled with others, and see which one carries the outcome."""
-    from heedful.protocol.credit import credit as run
-    from heedful.protocol.derive import bank_source, refuse_closed
+    from heedful.experiments.credit import credit as run
+    from heedful.experiments.derive import bank_source, refuse_closed
     from heedful.report.credit import credit_analysis
 
     space, setting = open_study(place, data, None)
@@ -101,9 +101,9 @@ def counterfactual(
     json: Json = False,
 ) -> None:
     """Repair and corrupt entries, recall again or hold recalls fixed, and see what the content is worth."""
-    from heedful.protocol.counterfactual import counterfactual as run
-    from heedful.protocol.counterfactual import made_edits, read_edits
-    from heedful.protocol.derive import bank_source, policy_for, refuse_closed
+    from heedful.experiments.counterfactual import counterfactual as run
+    from heedful.experiments.counterfactual import made_edits, read_edits
+    from heedful.experiments.derive import bank_source, policy_for, refuse_closed
     from heedful.protocol.steps import side_table
     from heedful.report.counterfactual import counterfactual_analysis
 
@@ -138,9 +138,9 @@ def controls(
     json: Json = False,
 ) -> None:
     """Mix bad entries into a bank, and see what they do under each arm and how soon they are retired."""
+    from heedful.experiments.controls import controls as run
+    from heedful.experiments.derive import bank_source, refuse_closed
     from heedful.governance.poison import KINDS, spoiled
-    from heedful.protocol.controls import controls as run
-    from heedful.protocol.derive import bank_source, refuse_closed
     from heedful.report.controls import controls_analysis
 
     space, setting = open_study(place, data, None)
@@ -172,8 +172,8 @@ def sensitivity(
 ) -> None:
     """Vary a bank's size and the noise in it, and see what that does to accuracy, harm and cost."""
     from heedful.errors import UsageError
-    from heedful.protocol.derive import bank_source, refuse_closed
-    from heedful.protocol.sensitivity import sensitivity as run
+    from heedful.experiments.derive import bank_source, refuse_closed
+    from heedful.experiments.sensitivity import sensitivity as run
     from heedful.report.sensitivity import sensitivity_analysis
 
     space, setting = open_study(place, data, None)

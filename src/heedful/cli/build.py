@@ -13,8 +13,8 @@ from heedful.cli.output import print_json, result, say
 from heedful.cli.study import Data, Place, open_study, open_study_model
 
 if TYPE_CHECKING:
+    from heedful.experiments.build import Built
     from heedful.ports import Model
-    from heedful.protocol.build import Built
 
 
 WriterUrl = Annotated[str | None, typer.Option(help="Endpoint of the model that writes rules.")]
@@ -40,14 +40,14 @@ def build(
 ) -> None:
     """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run goes on."""
     from heedful.cli.opening import pull_weights
-    from heedful.memory.embed import MiniLM
-    from heedful.protocol.build import (
+    from heedful.experiments.build import (
         build_exemplars,
         build_rules,
         build_worked,
         write_bank,
         write_responses,
     )
+    from heedful.memory.embed import MiniLM
 
     space, setting = open_study(place, data, None)
     model = open_study_model(setting)

@@ -38,9 +38,9 @@ def compare(
     from heedful.benchmarks.items import data_folder
     from heedful.cli.opening import open_model
     from heedful.errors import UsageError
+    from heedful.experiments.compare import Longer
+    from heedful.experiments.compare import compare as run
     from heedful.memory.formats import read_entries
-    from heedful.protocol.compare import Longer
-    from heedful.protocol.compare import compare as run
 
     if benchmark not in BENCHMARKS:
         raise UsageError(f"there is no benchmark {benchmark!r}; choose {', '.join(BENCHMARKS)}")

@@ -76,7 +76,7 @@ def bank_standings(
     if study is None:
         return standings(entries, store.evidence(bank))
     from heedful.errors import UsageError
-    from heedful.protocol.evidence import study_evidence
+    from heedful.experiments.evidence import study_evidence
     from heedful.protocol.workspace import open_workspace
 
     evidence = study_evidence(open_workspace(study, None), source or bank)

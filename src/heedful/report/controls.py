@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from heedful.protocol.controls import Controlled
+from heedful.experiments.controls import Controlled
 from heedful.report.analysis import Analysis
 from heedful.report.drawing import BLUE, GREEN, ORANGE, PURPLE, Drawing, draw
 from heedful.report.sheet import Sheet

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from heedful.protocol.counterfactual import EDITS, MODES, Contrast, Counterfactual
+from heedful.experiments.counterfactual import EDITS, MODES, Contrast, Counterfactual
 from heedful.report.analysis import Analysis
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet

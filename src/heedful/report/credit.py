@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from heedful.protocol.credit import Credits
+from heedful.experiments.credit import Credits
 from heedful.report.analysis import Analysis
 from heedful.report.sheet import Sheet
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from heedful.protocol.refine import Refined
+from heedful.experiments.refine import Refined
 from heedful.report.analysis import Analysis
 from heedful.report.drawing import BLUE, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from heedful.protocol.sensitivity import Point
+from heedful.experiments.sensitivity import Point
 from heedful.report.analysis import Analysis
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from heedful import LockError, ScriptedModel, UsageError
+from heedful.experiments.derive import with_bank
+from heedful.experiments.refine import refine, with_bank_named
 from heedful.governance.retire import Terms
 from heedful.memory.formats import read_entries
-from heedful.protocol.derive import with_bank
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.refine import refine, with_bank_named
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import fit_study, lock_study, record
 from heedful.protocol.workspace import open_workspace
@@ -214,10 +214,10 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from heedful import ScriptedModel
 from heedful.governance.retire import Terms
-from heedful.protocol.refine import refine
+from heedful.experiments.refine import refine
 from heedful.protocol.setting import prepare
 from heedful.protocol.workspace import open_workspace
-from tests.protocol.test_refine import nobody, reply
+from tests.experiments.test_refine import nobody, reply
 
 asked = 0
 def ends(prompt):

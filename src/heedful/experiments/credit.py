@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from heedful.experiments.counterfactual import Tell, original_recalls
+from heedful.experiments.derive import frozen, only, record_variant
 from heedful.ports import Model
-from heedful.protocol.counterfactual import Tell, original_recalls
-from heedful.protocol.derive import frozen, only, record_variant
 from heedful.protocol.ledger import Pass
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import side_table

@@ -16,9 +16,7 @@ import msgspec
 import numpy as np
 
 from heedful.errors import HeedfulError, UsageError
-from heedful.governance.damage import corrupted
-from heedful.ports import Model
-from heedful.protocol.derive import (
+from heedful.experiments.derive import (
     exchanged,
     frozen,
     keep_bank,
@@ -27,6 +25,8 @@ from heedful.protocol.derive import (
     variant_table,
     with_bank,
 )
+from heedful.governance.damage import corrupted
+from heedful.ports import Model
 from heedful.protocol.record import Progress
 from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from heedful import ScriptedModel
-from heedful.protocol.controls import controls
-from heedful.protocol.sensitivity import sensitivity
+from heedful.experiments.controls import controls
+from heedful.experiments.sensitivity import sensitivity
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record
 from heedful.protocol.workspace import open_workspace

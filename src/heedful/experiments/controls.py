@@ -11,11 +11,8 @@ from statistics import fmean
 import msgspec
 
 from heedful import arms
-from heedful.governance.bounds import RULES, first_condemned
-from heedful.governance.poison import is_bad, spoiled
-from heedful.ports import Model
-from heedful.protocol.counterfactual import Tell
-from heedful.protocol.derive import (
+from heedful.experiments.counterfactual import Tell
+from heedful.experiments.derive import (
     exchanged,
     keep_bank,
     only,
@@ -24,7 +21,10 @@ from heedful.protocol.derive import (
     variant_table,
     with_bank,
 )
-from heedful.protocol.evidence import table_evidence
+from heedful.experiments.evidence import table_evidence
+from heedful.governance.bounds import RULES, first_condemned
+from heedful.governance.poison import is_bad, spoiled
+from heedful.ports import Model
 from heedful.protocol.fit import tune
 from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting

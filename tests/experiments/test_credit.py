@@ -6,7 +6,7 @@ import json
 import pytest
 
 from heedful import ScriptedModel
-from heedful.protocol.credit import credit
+from heedful.experiments.credit import credit
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import record
 from heedful.protocol.workspace import open_workspace

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from heedful import HeedfulError, ScriptedModel, UsageError, arms
-from heedful.protocol.counterfactual import counterfactual, made_edits, read_edits
+from heedful.experiments.counterfactual import counterfactual, made_edits, read_edits
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import record, side_table

@@ -9,6 +9,7 @@ import numpy as np
 
 from heedful.benchmarks.items import bare_question, normal_question
 from heedful.errors import HeedfulError, UsageError
+from heedful.experiments.replies import Replies
 from heedful.governance.distill import (
     NEAREST,
     Change,
@@ -27,7 +28,6 @@ from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording
-from heedful.protocol.replies import Replies
 from heedful.protocol.setting import Setting
 from heedful.protocol.workspace import Workspace, write_text
 from heedful.sources import RetrySource

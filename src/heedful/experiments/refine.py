@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from heedful.errors import HeedfulError, LockError, UsageError
+from heedful.experiments.counterfactual import Tell
+from heedful.experiments.derive import exchanged, keep_bank, only, record_variant, variant_table, with_bank
+from heedful.experiments.evidence import table_evidence
+from heedful.experiments.replies import Replies
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
 from heedful.governance.retire import Sentence, Terms, review
 from heedful.ports import Model
-from heedful.protocol.counterfactual import Tell
-from heedful.protocol.derive import exchanged, keep_bank, only, record_variant, variant_table, with_bank
-from heedful.protocol.evidence import table_evidence
 from heedful.protocol.fit import Fitted, fit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress
-from heedful.protocol.replies import Replies
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import record, side_table
 from heedful.protocol.table import Table

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from heedful import HeedfulError, ScriptedModel, UsageError
+from heedful.experiments.build import build_exemplars, build_rules, build_worked, write_bank, write_responses
 from heedful.memory.embed import MiniLM
 from heedful.memory.formats import read_entries
-from heedful.protocol.build import build_exemplars, build_rules, build_worked, write_bank, write_responses
 from heedful.protocol.setting import prepare
 from heedful.protocol.workspace import open_workspace
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from heedful.experiments.controls import control_policies
+from heedful.experiments.counterfactual import Tell
+from heedful.experiments.derive import exchanged, only, record_variant, variant_table, with_bank
 from heedful.governance.poison import KINDS, spoiled
 from heedful.ports import Model
-from heedful.protocol.controls import control_policies
-from heedful.protocol.counterfactual import Tell
-from heedful.protocol.derive import exchanged, only, record_variant, variant_table, with_bank
 from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import side_table

@@ -1,0 +1,1 @@
+"""Questions asked of a study about its banks: each records only what it changes."""
