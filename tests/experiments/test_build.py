@@ -124,7 +124,7 @@ def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
         *(LESSON, '{"operation": "delete", "id": "r2", "rule": ""}'),
         *(LESSON, "I have no idea."),
     )
-    built = rules(study, embedder, said, budget=8)
+    built = rules(study, embedder, said, budget=9)
     assert [(entry.id, entry.text) for entry in built.entries] == [
         ("r1", "Add the counts of all kinds asked about.")
     ]

@@ -124,7 +124,7 @@ async def build_rules(
     rules: dict[str, str] = {}
     nonsense = 0
     for number, group in enumerate(groups, start=1):
-        if replies.asked >= budget:
+        if replies.asked + (2 if rules else 1) > budget:  # a lesson, and what to do with it
             break
         change = await _change(group, rules, replies, embedder)
         nonsense += change is None

@@ -57,7 +57,7 @@ async def sensitivity(
     table = whole.rows([at for at, task in enumerate(whole.tasks) if task in drawn])
     entries = list(setting.banks[source].entries())
     order = random.Random(seed).sample(entries, len(entries))
-    each = _built_calls(space, len(entries))
+    each = _built_calls(space, setting.study.sources[source].bank, len(entries))
     points = []
     variants: list[tuple[str, float, list[Entry]]] = []
     for size in sorted(sizes):
@@ -82,8 +82,10 @@ def _drawn(tasks: Sequence[str], rows: int | None, seed: int) -> set[str]:
     return set(tasks if rows is None or rows >= len(tasks) else random.Random(seed).sample(tasks, rows))
 
 
-def _built_calls(space: Workspace, entries: int) -> float | None:
-    """Model calls an entry, from what `heedful bank build` left in the study's folder."""
+def _built_calls(space: Workspace, bank: str, entries: int) -> float | None:
+    """Model calls an entry of a bank that `heedful bank build` made, from what it left behind."""
+    if bank not in ("rules.jsonl", "exemplars.jsonl"):
+        return None
     folder = space.folder / "build"
     files = [folder / name for name in ("ledger.jsonl", "replies.jsonl")]
     lines = sum(file.read_bytes().count(b"\n") for file in files if file.exists())
