@@ -163,6 +163,11 @@ class Entry:
     """Why it is in this state."""
 
     @property
+    def live(self) -> bool:
+        """Whether it may be recalled."""
+        return self.state in ("active", "protected")
+
+    @property
     def digest(self) -> str:
         """The version: content only, so that retiring an entry does not change it."""
         return digest_of([self.kind, self.text, self.response, list(self.tags)])

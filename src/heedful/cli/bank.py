@@ -234,7 +234,7 @@ def export(
         old = file.read_text(encoding="utf-8") if file is not None and file.exists() else ""
         chosen = format or ("jsonl" if file is None else format_of(file, old))
         if chosen != "jsonl":  # no other format can say that an entry is retired
-            entries = [entry for entry in entries if entry.state in ("active", "protected")]
+            entries = [entry for entry in entries if entry.live]
         written = write_entries(entries, chosen, old)
         if file is None:
             typer.echo(written, nl=False)

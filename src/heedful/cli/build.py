@@ -51,7 +51,6 @@ def build(
 
     space, setting = open_study(place, data, None)
     model = open_study_model(setting)
-    embedder = MiniLM(pull_weights("all-minilm-l6-v2"))
     file = out or space.folder / f"{kind}.jsonl"
     with recording_bars() as tell:
         told = partial(tell, "rollouts")
@@ -60,6 +59,7 @@ def build(
             write_responses(file, worked)
             _show(built, len(worked), file, json)
             return
+        embedder = MiniLM(pull_weights("all-minilm-l6-v2"))
         if kind == "exemplars":
             built = asyncio.run(build_exemplars(space, setting, model, embedder, size, told))
         else:

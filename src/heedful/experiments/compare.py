@@ -18,7 +18,7 @@ from heedful.sources import MemorySource, RetrySource
 from heedful.stats.intervals import Interval, wilson
 from heedful.stats.mcnemar import mcnemar
 from heedful.stats.paired import PairedCounts, count_pairs
-from heedful.types import Attempt, Entry, Item, Plan, Recall, Spec, Task
+from heedful.types import Attempt, Entry, Item, Plan, Recall, Side, Spec, Task
 
 HEADING = "Experiences from earlier problems; read them first:"
 
@@ -34,7 +34,7 @@ class WholeMemory:
         return {**self.inner.spec, "recall": "all"}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        live = [entry for entry in self.inner.bank.entries() if entry.state in ("active", "protected")]
+        live = [entry for entry in self.inner.bank.entries() if entry.live]
         every = [Recall(entry=entry, score=1.0) for entry in live]
         return self.inner.plan(every, task)
 
@@ -53,8 +53,8 @@ class Longer:
     def name(self) -> str:
         return self.inner.name
 
-    def load(self, data: Path, side: str) -> Sequence[Item]:
-        return self.inner.load(data, side)  # type: ignore[arg-type]
+    def load(self, data: Path, side: Side) -> Sequence[Item]:
+        return self.inner.load(data, side)
 
     def task(self, item: Item) -> Task:
         return replace(self.inner.task(item), max_tokens=self.max_tokens)

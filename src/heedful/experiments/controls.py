@@ -11,8 +11,8 @@ from statistics import fmean
 import msgspec
 
 from heedful import arms
-from heedful.experiments.counterfactual import Tell
 from heedful.experiments.derive import (
+    Tell,
     exchanged,
     keep_bank,
     only,

@@ -7,7 +7,7 @@ entry has the same prompt under every edit: that is checked on every run.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from heedful.errors import HeedfulError, UsageError
 from heedful.experiments.derive import (
+    Tell,
     exchanged,
     frozen,
     keep_bank,
@@ -27,7 +28,6 @@ from heedful.experiments.derive import (
 )
 from heedful.governance.damage import corrupted
 from heedful.ports import Model
-from heedful.protocol.record import Progress
 from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import side_table
@@ -41,7 +41,6 @@ from heedful.types import Entry, Policy, Recall, Side
 
 EDITS = ("repair", "corrupt")
 MODES = ("free", "fixed")
-Tell = Callable[[str, Progress], None]
 
 
 class EditLine(msgspec.Struct, forbid_unknown_fields=True):

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from heedful.experiments.counterfactual import Tell, original_recalls
-from heedful.experiments.derive import frozen, only, record_variant
+from heedful.experiments.counterfactual import original_recalls
+from heedful.experiments.derive import Tell, frozen, only, record_variant
 from heedful.ports import Model
 from heedful.protocol.ledger import Pass
 from heedful.protocol.setting import Setting

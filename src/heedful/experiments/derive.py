@@ -12,7 +12,7 @@ from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import log_event
-from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.record import OnProgress, Progress, Recorder, Recording
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import now
 from heedful.protocol.table import Column, Table, read_table
@@ -20,6 +20,8 @@ from heedful.protocol.workspace import Workspace, read_json, write_text
 from heedful.sources.memory import MemorySource
 from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
 
+Tell = Callable[[str, Progress], None]
+"""How far the recording under a title is."""
 Sources = Callable[[int], Mapping[str, Source]]
 """The sources of a variant by seed, `none` first."""
 

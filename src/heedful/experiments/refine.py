@@ -12,8 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from heedful.errors import HeedfulError, LockError, UsageError
-from heedful.experiments.counterfactual import Tell
-from heedful.experiments.derive import exchanged, keep_bank, only, record_variant, variant_table, with_bank
+from heedful.experiments.derive import (
+    Tell,
+    exchanged,
+    keep_bank,
+    only,
+    record_variant,
+    variant_table,
+    with_bank,
+)
 from heedful.experiments.evidence import table_evidence
 from heedful.experiments.replies import Replies
 from heedful.governance.distill import fix_prompt, read_lesson
@@ -146,7 +153,7 @@ def _judged(number: int, entries: Sequence[Entry], table: Table, source: str, fi
     with_memory = column.right | (plain.right & ~column.decoded)
     return Iteration(
         number=number,
-        entries=sum(entry.state in ("active", "protected") for entry in entries),
+        entries=sum(entry.live for entry in entries),
         retired=(),
         replaced=(),
         changed=0,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from heedful.experiments.controls import control_policies
-from heedful.experiments.counterfactual import Tell
-from heedful.experiments.derive import exchanged, only, record_variant, variant_table, with_bank
+from heedful.experiments.derive import Tell, exchanged, only, record_variant, variant_table, with_bank
 from heedful.governance.poison import KINDS, spoiled
 from heedful.ports import Model
 from heedful.protocol.replay import Replayer

@@ -98,7 +98,7 @@ def spoiled(entries: Sequence[Entry], rate: float, kinds: Sequence[str], seed: i
     if not 0 <= rate < 1:
         raise UsageError(f"the share of bad entries lies between 0 and 1, not at {rate}")
     rng = random.Random(seed)
-    live = [entry for entry in entries if entry.state in ("active", "protected")]
+    live = [entry for entry in entries if entry.live]
     bad: list[Entry] = []
     if not live:
         raise UsageError("the bank has no live entries to mix bad ones into")

@@ -48,7 +48,7 @@ class Review:
 
 def review(found: Sequence[Standing], terms: Terms) -> Review:
     """Who goes under these terms, the most harmful first."""
-    live = [one for one in found if one.entry.state in ("active", "protected")]
+    live = [one for one in found if one.entry.live]
     judged = [_judged(one, terms) for one in found if one.entry.state != "retired"]
     condemned = sorted((one for one in judged if one.bound < 0), key=lambda one: one.bound)
     room = int(terms.max_share * len(live))

@@ -35,7 +35,7 @@ class MemoryBank:
         self.method = method
         self.threshold = threshold
         self._entries = tuple(entries)
-        self._live = [entry for entry in entries if entry.state in ("active", "protected")]
+        self._live = [entry for entry in entries if entry.live]
         self._embedder = embedder or _minilm
         self._cache = cache
         self._index: Index | None = None

@@ -77,7 +77,7 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
 def refuse_stale(table: Table, setting: Setting) -> None:
     """Refuse passes that recalled what their bank no longer has, or has in another version."""
     for name, bank in setting.banks.items():
-        live = {(e.id, e.digest) for e in bank.entries() if e.state in ("active", "protected")}
+        live = {(e.id, e.digest) for e in bank.entries() if e.live}
         for row in table.columns[name].passes if name in table.columns else ():
             if any((seen.entry, seen.version) not in live for seen in row.recalls):
                 raise UsageError(
