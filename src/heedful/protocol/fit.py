@@ -22,6 +22,10 @@ PAIR_MARGINS = (0, 20, 40, 60, 80)
 """Margins are taken at these percentiles of the difference in confidence, and at 0."""
 
 
+NO_LIMIT = 1.0
+"""The budget of harm of a policy that may hurt every task."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Kind:
     """What cross-validation chooses between: a policy but for its numbers."""
@@ -124,24 +128,41 @@ class Tuned:
 
 def tune(table: Table, banks: Sequence[str], settings: FitSettings) -> Tuned:
     """The best policy of every kind on these rows."""
+    best, policies = tune_within_budgets(table, banks, settings, (NO_LIMIT,))
+    return Tuned({kind: choice for (kind, _), choice in best.items()}, policies)
+
+
+def tune_within_budgets(
+    table: Table, banks: Sequence[str], settings: FitSettings, budgets: Sequence[float]
+) -> tuple[dict[tuple[Kind, float], Choice], int]:
+    """The best policy of every kind that hurts no more than each budget allows; and how many there were."""
     replayer = Replayer(table)
-    best: dict[Kind, Choice] = {}
+    best: dict[tuple[Kind, float], Choice] = {}
     policies = 0
     for recipe in recipes(replayer, banks, settings):
         thresholds = thresholds_of(replayer, recipe.policy)
         scores = replayer.sweep(recipe.policy, thresholds)
         policies += len(thresholds)
         objective, calls = objective_of(scores, len(table), settings.cost)
-        place = int(np.lexsort((calls, -np.round(objective, 9)))[0])
-        choice = Choice(
-            policy=replace(recipe.policy, threshold=float(thresholds[place])),
-            kind=recipe.kind,
-            objective=float(objective[place]),
-            calls=float(calls[place]),
-        )
-        if recipe.kind not in best or choice.rank < best[recipe.kind].rank:
-            best[recipe.kind] = choice
-    return Tuned(best, policies)
+        order = np.lexsort((calls, -np.round(objective, 9)))
+        hurts = scores.hurts[order]
+        made: dict[int, Choice] = {}
+        for budget in budgets:
+            allowed = np.flatnonzero(hurts <= budget * len(table))
+            if not len(allowed):
+                continue
+            place = int(order[allowed[0]])
+            if place not in made:
+                made[place] = Choice(
+                    policy=replace(recipe.policy, threshold=float(thresholds[place])),
+                    kind=recipe.kind,
+                    objective=float(objective[place]),
+                    calls=float(calls[place]),
+                )
+            key = recipe.kind, budget
+            if key not in best or made[place].rank < best[key].rank:
+                best[key] = made[place]
+    return best, policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

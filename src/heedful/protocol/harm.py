@@ -13,21 +13,20 @@ objective, on folds it was not tuned on.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from heedful.protocol.fit import (
     BASELINE,
+    NO_LIMIT,
     Choice,
     Fitted,
     Held,
     Kind,
     folds_of,
     held_of,
-    objective_of,
-    recipes,
-    thresholds_of,
+    tune_within_budgets,
 )
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
@@ -35,8 +34,8 @@ from heedful.protocol.table import Ints, Table
 from heedful.stats.risk import binomial_p_value, certify_in_order
 from heedful.types import Policy
 
-BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, 1.0)
-"""Shares of tasks that a policy may hurt where it is tuned; the last is no limit."""
+BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, NO_LIMIT)
+"""Shares of tasks that a policy may hurt where it is tuned."""
 LONGEST_PATH = 20
 NOTHING_CERTIFIED = "no policy was certified to keep the harm limit, so the baseline was chosen"
 
@@ -71,7 +70,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     choosing, testing = halves(table, settings.seed)
     rows = table.rows(choosing)
     judged = judge_within_budgets(rows, banks, settings)
-    tuned, policies = tune_within_budgets(rows, banks, settings)
+    tuned, policies = tune_within_budgets(rows, banks, settings, BUDGETS)
     path = safest_first([one for one in judged if (one.kind, one.budget) in tuned])
     judge = Replayer(table.rows(testing))
     hurts = [hurts_of(judge, tuned[one.kind, one.budget].policy) for one in path]
@@ -95,7 +94,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         tested_on=tasks,
         path=tested,
     )
-    leaders = sorted((one.held for one in judged if one.budget == BUDGETS[-1]), key=lambda held: held.rank)
+    leaders = sorted((one.held for one in judged if one.budget == NO_LIMIT), key=lambda held: held.rank)
     plain = _plain_held(rows, settings)
     certified = [one for one in tested if one.certified]
     best = min(certified, key=lambda one: one.held.rank, default=None)
@@ -156,7 +155,7 @@ def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettin
         done: dict[
             int, tuple[int, int, int, int]
         ] = {}  # by the id of a policy that is tuned for several budgets
-        for key, choice in tune_within_budgets(table.rows(rest), banks, settings)[0].items():
+        for key, choice in tune_within_budgets(table.rows(rest), banks, settings, BUDGETS)[0].items():
             policy = choice.policy
             if id(policy) not in done:
                 replayed = judge.replay(policy)
@@ -173,39 +172,6 @@ def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettin
         for (kind, budget), parts in totals.items()
         if len(parts) == settings.folds
     ]
-
-
-def tune_within_budgets(
-    table: Table, banks: Sequence[str], settings: FitSettings
-) -> tuple[dict[tuple[Kind, float], Choice], int]:
-    """The best policy of every kind that hurts no more than each budget allows; and how many there were."""
-    replayer = Replayer(table)
-    best: dict[tuple[Kind, float], Choice] = {}
-    policies = 0
-    for recipe in recipes(replayer, banks, settings):
-        thresholds = thresholds_of(replayer, recipe.policy)
-        scores = replayer.sweep(recipe.policy, thresholds)
-        policies += len(thresholds)
-        objective, calls = objective_of(scores, len(table), settings.cost)
-        order = np.lexsort((calls, -np.round(objective, 9)))
-        hurts = scores.hurts[order]
-        made: dict[int, Choice] = {}
-        for budget in BUDGETS:
-            allowed = np.flatnonzero(hurts <= budget * len(table))
-            if not len(allowed):
-                continue
-            place = int(order[allowed[0]])
-            if place not in made:
-                made[place] = Choice(
-                    policy=replace(recipe.policy, threshold=float(thresholds[place])),
-                    kind=recipe.kind,
-                    objective=float(objective[place]),
-                    calls=float(calls[place]),
-                )
-            key = recipe.kind, budget
-            if key not in best or made[place].rank < best[key].rank:
-                best[key] = made[place]
-    return best, policies
 
 
 def safest_first(judged: Sequence[Judged]) -> list[Judged]:
