@@ -56,9 +56,12 @@ def test_apply_retires_and_restore_takes_it_back(heedful, judged):
 
 
 def test_quarantine_then_retirement(heedful, judged):
-    for state in ("quarantined", "retired"):
-        heedful("govern", "--bank", "rules", "--max-share", "0.5", "--quarantine", "--apply")
-        assert judged.entry("rules", "add").state == state
+    govern = ("govern", "--bank", "rules", "--max-share", "0.5", "--apply")
+    for _ in range(2):
+        heedful(*govern, "--quarantine")
+        assert judged.entry("rules", "add").state == "quarantined"
+    heedful(*govern)
+    assert judged.entry("rules", "add").state == "retired"
 
 
 def test_protected_entries_stay(heedful, judged):

@@ -66,12 +66,15 @@ def test_at_most_a_share_of_the_bank_goes_at_once_the_worst_first():
     assert "34%" in found.spared[0].reason
 
 
-def test_quarantine_comes_before_retirement_when_asked():
-    terms = Terms(max_share=1, quarantine=True)
-    found = review(standings([GOOD, marked(BAD, "quarantined"), WORSE], EVIDENCE), terms)
-    assert {one.standing.entry.id: one.state for one in found.going} == {
-        "worse": "quarantined",
-        "bad": "retired",
+def test_quarantine_sets_aside_and_only_a_review_without_it_retires():
+    found = standings([GOOD, marked(BAD, "quarantined"), WORSE], EVIDENCE)
+    aside = review(found, Terms(max_share=1, quarantine=True))
+    assert [(one.standing.entry.id, one.state) for one in aside.going] == [("worse", "quarantined")]
+    assert "in quarantine already" in aside.spared[0].reason
+    gone = review(found, Terms(max_share=1))
+    assert {(one.standing.entry.id, one.state) for one in gone.going} == {
+        ("worse", "retired"),
+        ("bad", "retired"),
     }
 
 

@@ -31,7 +31,7 @@ def govern(
     confidence: Annotated[float, typer.Option(help="How sure the rule must be.")] = 0.95,
     max_share: Annotated[float, typer.Option(help="At most this share of the bank goes at once.")] = 0.25,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Set entries aside first; retire what is condemned again.")
+        bool, typer.Option("--quarantine", help="Set entries aside; a run without this retires them.")
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without this nothing changes.")] = False,
     store: Store = None,

@@ -18,7 +18,7 @@ class Terms:
     max_share: float = 0.25
     """At most this share of a bank's live entries goes at once."""
     quarantine: bool = False
-    """An entry that is condemned for the first time is set aside, and retired when it is again."""
+    """Condemned entries are set aside; a later review without quarantine retires them."""
 
     def __post_init__(self) -> None:
         rule_named(self.rule)
@@ -43,7 +43,7 @@ class Sentence:
 class Review:
     going: Sequence[Sentence]
     spared: Sequence[Sentence] = field(default=())
-    """Condemned, but protected or beyond the share that may go at once."""
+    """Condemned, but protected, set aside already, or beyond the share that may go at once."""
 
 
 def review(found: Sequence[Standing], terms: Terms) -> Review:
@@ -57,6 +57,8 @@ def review(found: Sequence[Standing], terms: Terms) -> Review:
     for one in condemned:
         if one.standing.entry.state == "protected":
             spared.append(_spared(one, "protected"))
+        elif one.standing.entry.state == one.state:
+            spared.append(_spared(one, "in quarantine already, a run without quarantine retires it"))
         elif one.standing.entry.state == "active" and room == 0:
             spared.append(_spared(one, f"at most {terms.max_share:.0%} of a bank goes at once"))
         else:
@@ -67,12 +69,11 @@ def review(found: Sequence[Standing], terms: Terms) -> Review:
 
 def _judged(standing: Standing, terms: Terms) -> Sentence:
     bound = rule_named(terms.rule)(standing.utilities, 1 - terms.confidence)
-    first_time = terms.quarantine and standing.entry.state == "active"
     why = (
         f"{terms.rule}: mean utility {standing.mean:+.2f} over {standing.tasks} tasks "
         f"({standing.helps} helps, {standing.hurts} hurts), below {bound:+.2f} with {terms.confidence:.0%}"
     )
-    state: State = "quarantined" if first_time else "retired"
+    state: State = "quarantined" if terms.quarantine else "retired"
     return Sentence(standing=standing, bound=bound, state=state, reason=why)
 
 
