@@ -103,7 +103,7 @@ def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_journal_sa
     events = [json.loads(line)["event"] for line in (study / "journal.jsonl").read_text().splitlines()]
     assert events[2:] == [
         "asked the test side again: credit",
-        "asked the test side again: negative controls",
+        "asked the test side again: controls",
         "asked the test side again: sensitivity",
     ]
     assert heedful("study", "report", str(study), "--json").json["test_openings"] == 1

@@ -8,6 +8,7 @@ import pytest
 
 from heedful import ScriptedModel
 from heedful.experiments.controls import controls
+from heedful.experiments.derive import Experiment
 from heedful.experiments.sensitivity import sensitivity
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record
@@ -65,22 +66,25 @@ def study(tmp_path):
     return space, setting, model
 
 
-def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
+def experiment(study, name, **options):
     space, setting, model = study
-    lock, ledger = space.lock.read_bytes(), space.ledger.read_bytes()
-    clean, bad = asyncio.run(
-        controls(
-            space,
-            setting,
-            model,
-            "rules",
-            [0.8],
-            ["contradictory", "poisoned"],
-            "test",
-            0,
-            lambda *told: None,
-        )
+    return Experiment(
+        name=name,
+        space=space,
+        setting=setting,
+        model=model,
+        source="rules",
+        tell=lambda *told: None,
+        side="test",
+        **options,
     )
+
+
+def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
+    space, _, _ = study
+    lock, ledger = space.lock.read_bytes(), space.ledger.read_bytes()
+    asked = experiment(study, "controls")
+    clean, bad = asyncio.run(controls(asked, [0.8], ["contradictory", "poisoned"]))
     assert clean.counts["always"].hurts == clean.counts["heedful"].hurts == 0
     assert clean.exposed == 0 < bad.exposed
     assert bad.counts["always"].hurts > 0
@@ -94,11 +98,10 @@ def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
 
 
 def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
-    space, setting, model = study
+    _, _, model = study
     before = len(model.prompts)
-    found = asyncio.run(
-        sensitivity(space, setting, model, "rules", [1.0], [0.5, 0.8], "test", 20, 3, lambda *told: None)
-    )
+    asked = experiment(study, "sensitivity", rows=20, seed=3)
+    found = asyncio.run(sensitivity(asked, [1.0], [0.5, 0.8]))
     assert [(one.axis, one.value, one.entries) for one in found] == [
         ("size", 1.0, 1),
         ("noise", 0.5, 2),

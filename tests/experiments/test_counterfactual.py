@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from heedful import HeedfulError, ScriptedModel, UsageError, arms
+from heedful import HeedfulError, ScriptedModel, UsageError
 from heedful.experiments.counterfactual import counterfactual, made_edits, read_edits
+from heedful.experiments.derive import Experiment
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import record, side_table
@@ -65,9 +66,15 @@ def edited(tmp_path, *rows):
 
 def asked(study, edits):
     space, setting, model = study
-    return asyncio.run(
-        counterfactual(space, setting, model, "notes", edits, arms.always("notes"), "fit", lambda *told: None)
+    question = Experiment(
+        name="counterfactual",
+        space=space,
+        setting=setting,
+        model=model,
+        source="notes",
+        tell=lambda *told: None,
     )
+    return asyncio.run(counterfactual(question, edits))
 
 
 EDITS = [

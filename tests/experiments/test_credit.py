@@ -7,6 +7,7 @@ import pytest
 
 from heedful import ScriptedModel
 from heedful.experiments.credit import credit
+from heedful.experiments.derive import Experiment
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import record
 from heedful.protocol.workspace import open_workspace
@@ -61,7 +62,10 @@ def study(tmp_path):
 def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study):
     space, setting, model = study
     before = len(model.prompts)
-    found = asyncio.run(credit(space, setting, model, "notes", "fit", lambda *told: None))
+    asked = Experiment(
+        name="credit", space=space, setting=setting, model=model, source="notes", tell=lambda *told: None
+    )
+    found = asyncio.run(credit(asked))
     by_entry = {one.entry: one for one in found.entries}
     assert found.rows == 3
     truth, noise, trap, calm = (by_entry[name] for name in ("truth", "noise", "trap", "calm"))

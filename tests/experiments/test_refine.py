@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from heedful import LockError, ScriptedModel, UsageError
-from heedful.experiments.derive import with_bank
+from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.refine import refine, with_bank_named
 from heedful.governance.retire import Terms
 from heedful.memory.formats import read_entries
@@ -82,10 +82,12 @@ def nobody(*told):
     pass
 
 
-def refined(study, *, writer=None, iterations=3):
+def refined(study, *, writer=None, iterations=3, terms=Terms(max_share=0.5)):
     space, setting, model = study
-    terms = Terms(max_share=0.5)
-    return asyncio.run(refine(space, setting, model, "rules", terms, iterations, writer, nobody))
+    question = Experiment(
+        name="refine", space=space, setting=setting, model=model, source="rules", tell=nobody
+    )
+    return asyncio.run(refine(question, terms, iterations, writer))
 
 
 def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
@@ -138,7 +140,7 @@ def test_a_second_run_has_nothing_to_decode(study):
 
 
 def test_several_rounds_build_on_each_other(study):
-    space, setting, model = study
+    _, _, model = study
     before = len(model.prompts)
     numbers = iter(range(99))
     worse = ScriptedModel(
@@ -147,7 +149,7 @@ def test_several_rounds_build_on_each_other(study):
             -0.1,
         )
     )
-    found = asyncio.run(refine(space, setting, model, "rules", Terms(max_share=0.25), 3, worse, nobody))
+    found = refined(study, writer=worse, terms=Terms(max_share=0.25))
     assert len(found.iterations) == 4, "each round retires the rule that the writer put in its place"
     assert [one.changed for one in found.iterations[1:]] == [20, 20, 20]
     assert [one.calls for one in found.iterations[1:]] == [20, 20, 20]
@@ -178,9 +180,9 @@ def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study):
 
 
 def test_nothing_condemned_changes_nothing(study):
-    space, setting, model = study
+    space, _, _ = study
     text = space.study.read_text()
-    found = asyncio.run(refine(space, setting, model, "rules", Terms(confidence=0.9999999), 2, None, nobody))
+    found = refined(study, terms=Terms(confidence=0.9999999))
     assert (found.chosen, len(found.iterations)) == (0, 1)
     assert space.study.read_text() == text
     assert "nothing to do" in refine_analysis("sums", found).text
@@ -210,14 +212,12 @@ def test_only_the_bank_of_the_source_is_renamed():
 
 
 KILLED = """
-import asyncio, os, signal, sys
+import os, signal, sys
 from pathlib import Path
 from heedful import ScriptedModel
-from heedful.governance.retire import Terms
-from heedful.experiments.refine import refine
 from heedful.protocol.setting import prepare
 from heedful.protocol.workspace import open_workspace
-from tests.experiments.test_refine import nobody, reply
+from tests.experiments.test_refine import refined, reply
 
 asked = 0
 def ends(prompt):
@@ -230,7 +230,7 @@ def ends(prompt):
 space = open_workspace(Path(sys.argv[1]), None)
 setting = prepare(space.study, None)
 model = ScriptedModel(script=ends)
-asyncio.run(refine(space, setting, model, "rules", Terms(max_share=0.5), 3, None, nobody))
+refined((space, setting, model))
 """
 
 

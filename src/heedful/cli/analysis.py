@@ -1,6 +1,8 @@
 """`heedful study counterfactual` and its like: questions asked of a study about its banks."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +16,7 @@ from heedful.cli.study import Data, Place, open_study, open_study_model
 from heedful.types import Side
 
 if TYPE_CHECKING:
-    from heedful.protocol.workspace import Workspace
+    from heedful.experiments.derive import Experiment
     from heedful.report.analysis import Analysis
 
 SourceName = Annotated[
@@ -22,6 +24,9 @@ SourceName = Annotated[
 ]
 AskedSide = Annotated[
     Side, typer.Option("--side", help="Which rows; the test side only after heedful study test.")
+]
+Rows = Annotated[
+    int | None, typer.Option("--rows", min=1, help="Only so many tasks, drawn by the seed [all].")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")]
 
@@ -55,19 +60,15 @@ def refine(
 ) -> None:
     """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
     from heedful.cli.build import open_writer
-    from heedful.experiments.derive import bank_source
     from heedful.experiments.refine import refine as run
     from heedful.governance.retire import Terms
     from heedful.report.refine import refine_analysis
 
-    space, setting = open_study(place, data, None)
-    name = bank_source(setting, source)
     terms = Terms(rule=rule, confidence=confidence, max_share=max_share)
-    model = open_study_model(setting)
-    writer = open_writer(model, writer_url, writer_model, writer_weights) if replace else None
-    with recording_bars() as tell:
-        found = asyncio.run(run(space, setting, model, name, terms, iterations, writer, tell))
-    _show(space, refine_analysis(setting.study.name, found), json)
+    with _experiment("refine", place, data, source) as asked:
+        writer = open_writer(asked.model, writer_url, writer_model, writer_weights) if replace else None
+        found = asyncio.run(run(asked, terms, iterations, writer))
+    _show(asked, refine_analysis(asked.setting.study.name, found), json)
 
 
 def credit(
@@ -75,16 +76,11 @@ def credit(
 ) -> None:
     """Leave out each entry that was recalled with others, and see which one carries the outcome."""
     from heedful.experiments.credit import credit as run
-    from heedful.experiments.derive import bank_source, refuse_closed
     from heedful.report.credit import credit_analysis
 
-    space, setting = open_study(place, data, None)
-    name = bank_source(setting, source)
-    refuse_closed(space, setting, side, "credit")
-    model = open_study_model(setting)
-    with recording_bars() as tell:
-        found = asyncio.run(run(space, setting, model, name, side, tell))
-    _show(space, credit_analysis(setting.study.name, found), json)
+    with _experiment("credit", place, data, source, side) as asked:
+        found = asyncio.run(run(asked))
+    _show(asked, credit_analysis(asked.setting.study.name, found), json)
 
 
 def counterfactual(
@@ -95,6 +91,7 @@ def counterfactual(
         typer.Option("--edits", help="JSON lines with entry, repair, corrupt [default: generated]."),
     ] = None,
     count: Annotated[int, typer.Option(min=1, help="How many entries to edit when generating.")] = 8,
+    rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
     data: Data = None,
@@ -102,23 +99,13 @@ def counterfactual(
 ) -> None:
     """Repair and corrupt entries, recall again or hold recalls fixed, and see what the content is worth."""
     from heedful.experiments.counterfactual import counterfactual as run
-    from heedful.experiments.counterfactual import made_edits, read_edits
-    from heedful.experiments.derive import bank_source, policy_for, refuse_closed
-    from heedful.protocol.steps import side_table
+    from heedful.experiments.counterfactual import read_edits
     from heedful.report.counterfactual import counterfactual_analysis
 
-    space, setting = open_study(place, data, None)
-    name = bank_source(setting, source)
-    entries = setting.banks[name].entries()
-    given = read_edits(edits, entries, seed) if edits is not None else None
-    refuse_closed(space, setting, side, "counterfactual")
-    table = side_table(space, setting, side)
-    made = given or made_edits(table, name, entries, count, seed)
-    model = open_study_model(setting)
-    with recording_bars() as tell:
-        policy = policy_for(space, name)
-        found = asyncio.run(run(space, setting, model, name, made, policy, side, tell))
-    _show(space, counterfactual_analysis(setting.study.name, found), json)
+    with _experiment("counterfactual", place, data, source, side, rows, seed) as asked:
+        given = count if edits is None else read_edits(edits, asked.entries, seed)
+        found = asyncio.run(run(asked, given))
+    _show(asked, counterfactual_analysis(asked.setting.study.name, found), json)
 
 
 def controls(
@@ -132,6 +119,7 @@ def controls(
         list[str] | None,
         typer.Option("--kind", help="Kind of bad entries; may be repeated [all]."),
     ] = None,
+    rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
     data: Data = None,
@@ -139,20 +127,12 @@ def controls(
 ) -> None:
     """Mix bad entries into a bank, and see what they do under each arm and how soon they are retired."""
     from heedful.experiments.controls import controls as run
-    from heedful.experiments.derive import bank_source, refuse_closed
-    from heedful.governance.poison import KINDS, spoiled
+    from heedful.governance.poison import KINDS
     from heedful.report.controls import controls_analysis
 
-    space, setting = open_study(place, data, None)
-    name = bank_source(setting, source)
-    rates, kinds = sorted(rate or [0.3]), kind or list(KINDS)
-    for share in rates:
-        spoiled(setting.banks[name].entries(), share, kinds, seed)
-    refuse_closed(space, setting, side, "negative controls")
-    model = open_study_model(setting)
-    with recording_bars() as tell:
-        found = asyncio.run(run(space, setting, model, name, rates, kinds, side, seed, tell))
-    _show(space, controls_analysis(setting.study.name, name, side, found), json)
+    with _experiment("controls", place, data, source, side, rows, seed) as asked:
+        found = asyncio.run(run(asked, sorted(rate or [0.3]), kind or list(KINDS)))
+    _show(asked, controls_analysis(asked.setting.study.name, asked.source, side, found), json)
 
 
 def sensitivity(
@@ -164,7 +144,7 @@ def sensitivity(
     noise: Annotated[
         list[float] | None, typer.Option("--noise", help="Share of bad entries; may be repeated [0.1 0.3].")
     ] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="Only so many rows, drawn by seed [all].")] = None,
+    rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
     data: Data = None,
@@ -172,26 +152,51 @@ def sensitivity(
 ) -> None:
     """Vary a bank's size and the noise in it, and see what that does to accuracy, harm and cost."""
     from heedful.errors import UsageError
-    from heedful.experiments.derive import bank_source, refuse_closed
     from heedful.experiments.sensitivity import sensitivity as run
     from heedful.report.sensitivity import sensitivity_analysis
 
-    space, setting = open_study(place, data, None)
-    name = bank_source(setting, source)
     sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
     if not all(0 < one <= 1 for one in sizes) or not all(0 < one < 1 for one in noises):
         raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
-    refuse_closed(space, setting, side, "sensitivity")
+    with _experiment("sensitivity", place, data, source, side, rows, seed) as asked:
+        found = asyncio.run(run(asked, sizes, noises))
+    _show(asked, sensitivity_analysis(asked.setting.study.name, asked.source, side, found), json)
+
+
+@contextmanager
+def _experiment(
+    name: str,
+    place: Path,
+    data: Path | None,
+    source: str | None,
+    side: Side = "fit",
+    rows: int | None = None,
+    seed: int = 0,
+) -> Iterator["Experiment"]:
+    """A question about a study's bank, with progress shown while it is asked."""
+    from heedful.experiments.derive import Experiment, bank_source
+
+    space, setting = open_study(place, data, None)
+    wanted = bank_source(setting, source)
     model = open_study_model(setting)
     with recording_bars() as tell:
-        found = asyncio.run(run(space, setting, model, name, sizes, noises, side, rows, seed, tell))
-    _show(space, sensitivity_analysis(setting.study.name, name, side, found), json)
+        yield Experiment(
+            name=name,
+            space=space,
+            setting=setting,
+            model=model,
+            source=wanted,
+            tell=tell,
+            side=side,
+            rows=rows,
+            seed=seed,
+        )
 
 
-def _show(space: "Workspace", analysis: "Analysis", json: bool) -> None:
+def _show(asked: "Experiment", analysis: "Analysis", json: bool) -> None:
     from heedful.report.analysis import write_analysis
 
-    page = write_analysis(space.folder, analysis)
+    page = write_analysis(asked.space.folder, analysis)
     if json:
         print_json(dict(analysis.summary))
         return

@@ -5,34 +5,21 @@ Every arm was chosen on the clean fit side; nothing is tuned to the bad entries.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import fmean
 
 import msgspec
 
 from heedful import arms
-from heedful.experiments.derive import (
-    Tell,
-    exchanged,
-    keep_bank,
-    only,
-    record_variant,
-    study_policy,
-    variant_table,
-    with_bank,
-)
+from heedful.experiments.derive import Experiment, study_policy
 from heedful.experiments.evidence import table_evidence
 from heedful.governance.bounds import RULES, first_condemned
 from heedful.governance.poison import is_bad, spoiled
-from heedful.ports import Model
 from heedful.protocol.fit import tune
 from heedful.protocol.replay import Replayer
-from heedful.protocol.setting import Setting
 from heedful.protocol.steps import side_table
 from heedful.protocol.table import Table
-from heedful.protocol.workspace import Workspace
 from heedful.stats.paired import PairedCounts, count_pairs
-from heedful.types import Policy, Side
+from heedful.types import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,56 +50,33 @@ class Controlled:
     calls: int = 0
 
 
-async def controls(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    source: str,
-    rates: Sequence[float],
-    kinds: Sequence[str],
-    side: Side,
-    seed: int,
-    tell: Tell,
-) -> list[Controlled]:
+async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[str]) -> list[Controlled]:
     """Every arm at every rate, the clean bank first."""
-    policies = control_policies(space, setting, source)
-    clean = side_table(space, setting, side)
-    entries = list(setting.banks[source].entries())
-    found = [_controlled(clean, source, policies, 0.0, len(entries), 0, 0)]
-    for rate in rates:
-        mixed = spoiled(entries, rate, kinds, seed)
-        name = f"controls/{source}-{'-'.join(kinds)}-{rate:g}"
-        if setting.study.sources[source].bank != "pool":
-            keep_bank(space.folder / name, source, mixed)
-        changed = with_bank(setting, source, mixed)
-        ledger, calls = await record_variant(
-            space,
-            name,
-            changed,
-            only(changed, side, source),
-            model,
-            side,
-            partial(tell, f"{rate:.0%} bad entries"),
-        )
-        table = variant_table(ledger, clean, setting, side)
-        whole = exchanged(clean, source, table.column(source))
-        bad = len(mixed) - len(entries)
-        found.append(_controlled(whole, source, policies, rate, len(mixed), bad, calls))
+    policies = control_policies(asked)
+    mixtures = {rate: spoiled(asked.entries, rate, kinds, asked.seed) for rate in rates}
+    clean = asked.table()
+    size = len(asked.entries)
+    found = [_controlled(clean, asked.source, policies, 0.0, size, 0, 0)]
+    for rate, mixed in mixtures.items():
+        label = f"{'-'.join(kinds)}-{rate:g}"
+        varied = await asked.vary(label, f"{rate:.0%} bad entries", clean, mixed)
+        bad = len(mixed) - size
+        found.append(_controlled(varied.table, asked.source, policies, rate, len(mixed), bad, varied.calls))
     return found
 
 
-def control_policies(space: Workspace, setting: Setting, source: str) -> dict[str, Policy]:
+def control_policies(asked: Experiment) -> dict[str, Policy]:
     """Always, the best gate and the best choose of the fit side, and the study's own policy."""
     settings = msgspec.structs.replace(
-        setting.study.fit, families=("gate", "choose"), firsts=("none",), calibrated=False
+        asked.setting.study.fit, families=("gate", "choose"), firsts=("none",), calibrated=False
     )
-    best = tune(side_table(space, setting, "fit"), [source], settings).best
-    policies = {"always": arms.always(source)}
+    best = tune(side_table(asked.space, asked.setting, "fit"), [asked.source], settings).best
+    policies = {"always": arms.always(asked.source)}
     for family in ("gate", "choose"):
         choices = [one for kind, one in best.items() if kind.family == family]
         if choices:
             policies[family] = min(choices, key=lambda one: one.rank).policy
-    return {**policies, "heedful": study_policy(space)}
+    return {**policies, "heedful": study_policy(asked.space)}
 
 
 def _controlled(

@@ -9,30 +9,16 @@ entry has the same prompt under every edit: that is checked on every run.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from heedful.errors import HeedfulError, UsageError
-from heedful.experiments.derive import (
-    Tell,
-    exchanged,
-    frozen,
-    keep_bank,
-    only,
-    record_variant,
-    variant_table,
-    with_bank,
-)
+from heedful.experiments.derive import Experiment, policy_for
 from heedful.governance.damage import corrupted
-from heedful.ports import Model
 from heedful.protocol.replay import Replayer
-from heedful.protocol.setting import Setting
-from heedful.protocol.steps import side_table
 from heedful.protocol.table import Bools, Column, Table
-from heedful.protocol.workspace import Workspace
 from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval
 from heedful.stats.mcnemar import mcnemar
@@ -151,18 +137,12 @@ class Counterfactual:
     """p-value of the randomisation test: is repair minus corrupt larger on the hits?"""
 
 
-async def counterfactual(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    source: str,
-    edits: Mapping[str, Edit],
-    policy: Policy,
-    side: Side,
-    tell: Tell,
-) -> Counterfactual:
-    """Record what the edits change, and compare."""
-    table = side_table(space, setting, side)
+async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> Counterfactual:
+    """Record what the edits change, and compare; a number asks for so many edits to be made."""
+    side, source, policy = asked.side, asked.source, policy_for(asked.space, asked.source)
+    table = asked.table()
+    if isinstance(edits, int):
+        edits = made_edits(table, source, asked.entries, edits, asked.seed)
     base = Replayer(table).replay(policy).right
     hit = _hits(table.column(source), edits)
     columns: dict[tuple[str, str], Column] = {}
@@ -170,28 +150,19 @@ async def counterfactual(
     rights: dict[tuple[str, str], Bools] = {}
     rng = np.random.default_rng(0)
     for edit in EDITS:
-        entries = [
-            getattr(edits[e.id], edit) if e.id in edits else e for e in setting.banks[source].entries()
-        ]
-        edited = with_bank(setting, source, entries)
+        entries = [getattr(edits[e.id], edit) if e.id in edits else e for e in asked.entries]
+        fixed = original_recalls(table, source, entries)
         for mode in MODES:
-            name = f"counterfactual/{source}-{edit}-{mode}"
-            if setting.study.sources[source].bank != "pool":
-                keep_bank(space.folder / name, source, entries)
-            sources = only(edited, side, source)
-            if mode == "fixed":
-                sources = frozen(sources, source, original_recalls(table, source, entries))
-            told = f"{edit}, {mode} retrieval"
-            ledger, calls = await record_variant(
-                space, name, edited, sources, model, side, partial(tell, told)
-            )
-            column = columns[mode, edit] = variant_table(ledger, table, setting, side).column(source)
-            right = rights[mode, edit] = Replayer(exchanged(table, source, column)).replay(policy).right
+            recalls = fixed if mode == "fixed" else None
+            title = f"{edit}, {mode} retrieval"
+            varied = await asked.vary(f"{edit}-{mode}", title, table, entries, recalls=recalls)
+            column = columns[mode, edit] = varied.table.column(source)
+            right = rights[mode, edit] = Replayer(varied.table).replay(policy).right
             effects[mode, edit] = Effect(
                 accuracy=float(right.mean()),
                 change=paired_interval(right.astype(float) - base, table.tasks, rng),
                 same=_same_ids(column, table.column(source)),
-                calls=calls,
+                calls=varied.calls,
             )
     _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
     repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]

@@ -2,15 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from heedful.experiments.counterfactual import original_recalls
-from heedful.experiments.derive import Tell, frozen, only, record_variant
-from heedful.ports import Model
+from heedful.experiments.derive import Experiment, frozen, only
 from heedful.protocol.ledger import Pass
-from heedful.protocol.setting import Setting
-from heedful.protocol.steps import side_table
-from heedful.protocol.workspace import Workspace
 from heedful.types import Recall, Side
 
 
@@ -38,11 +33,10 @@ class Credits:
     """The most harmful first."""
 
 
-async def credit(
-    space: Workspace, setting: Setting, model: Model, source: str, side: Side, tell: Tell
-) -> Credits:
+async def credit(asked: Experiment) -> Credits:
     """Leave out each recalled entry on every row that memory helped or hurt."""
-    table = side_table(space, setting, side)
+    setting, side, source = asked.setting, asked.side, asked.source
+    table = asked.table()
     plain, column = table.column("none"), table.column(source)
     seed = setting.study.seeds[0]  # recalls and greedy passes are the same under every seed
     changed = {
@@ -50,16 +44,15 @@ async def credit(
         for at in (plain.right != column.right).nonzero()[0].tolist()
         if table.seeds[at] == seed
     }
-    recalls = original_recalls(table, source, setting.banks[source].entries())
+    recalls = original_recalls(table, source, asked.entries)
     most = max((len(recalls[task]) for task in changed), default=0)
     without: dict[str, dict[str, bool]] = {task: {} for task in changed}
     calls = 0
     for left in range(most):
         rest = {task: _without(found, left) for task, found in recalls.items()}
         sources = frozen(only(setting, side, source), source, rest)
-        name = f"credit/{source}-without-{left + 1}"
-        told = partial(tell, f"without entry {left + 1}")
-        ledger, made = await record_variant(space, name, setting, sources, model, side, told, set(changed))
+        folder = asked.space.folder / asked.name / f"{source}-without-{left + 1}"
+        ledger, made = await asked.record(folder, f"without entry {left + 1}", sources, changed)
         calls += made
         for task in changed:
             if left < len(recalls[task]):

@@ -1,7 +1,9 @@
 """The same study with other banks: what is not touched by the change is not decoded again."""
 
+import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from heedful import arms
@@ -12,10 +14,10 @@ from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import log_event
-from heedful.protocol.record import OnProgress, Progress, Recorder, Recording
+from heedful.protocol.record import Progress, Recorder, Recording
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import now
-from heedful.protocol.table import Column, Table, read_table
+from heedful.protocol.steps import now, side_table
+from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json, write_text
 from heedful.sources.memory import MemorySource
 from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
@@ -88,39 +90,97 @@ def frozen(sources: Sources, source: str, found: Mapping[str, Sequence[Recall]])
     return named
 
 
-async def record_variant(
-    space: Workspace,
-    name: str,
-    setting: Setting,
-    sources: Sources,
-    model: Model,
-    side: Side,
-    tell: OnProgress,
-    tasks: Collection[str] | None = None,
-    parent: Ledger | None = None,
-) -> tuple[Ledger, int]:
-    """The passes of a variant, on some tasks or all, and how many model calls it took.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """The study with another bank: the study's table with its passes, and what they cost."""
 
-    They are kept in the study's folder; what the study, or the variant that is given as `parent`, has
-    recorded already is not decoded again.
-    """
-    calls = 0
-    with Ledger(space.folder / name / "ledger.jsonl", parent or Ledger(space.ledger)) as ledger:
-        items = setting.splits.fit if side == "fit" else setting.splits.test
-        items = [item for item in items if tasks is None or item.id in tasks]
-        for seed in setting.study.seeds:
-            recording = Recording(
-                side=side, seed=seed, items=items, sources=sources(seed), benchmark=setting.benchmark
-            )
-            recorder = Recorder(recording, model, ledger, tell)
-            await recorder.run(setting.study.model.slots)
-            calls += recorder.calls
-    return ledger, calls
+    table: Table
+    ledger: Ledger
+    calls: int
 
 
-def variant_table(ledger: Ledger, table: Table, setting: Setting, side: Side) -> Table:
-    """A variant's passes in the rows of the study's table."""
-    return read_table(ledger, side, list(dict.fromkeys(table.tasks)), setting.study.seeds)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A question asked of a study about the bank of one of its sources."""
+
+    name: str
+    """Also the folder, in the study's, that keeps what is recorded."""
+    space: Workspace
+    setting: Setting
+    model: Model
+    source: str
+    tell: Tell
+    side: Side = "fit"
+    rows: int | None = None
+    """Only so many tasks, drawn by the seed."""
+    seed: int = 0
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self.setting.banks[self.source].entries())
+
+    def table(self) -> Table:
+        """The study's own passes; the test side must be open, and its journal says that it was asked."""
+        refuse_closed(self.space, self.side, self.name)
+        whole = side_table(self.space, self.setting, self.side)
+        tasks = list(dict.fromkeys(whole.tasks))
+        if self.rows is None or self.rows >= len(tasks):
+            return whole
+        drawn = set(random.Random(self.seed).sample(tasks, self.rows))
+        return whole.rows([at for at, task in enumerate(whole.tasks) if task in drawn])
+
+    async def vary(
+        self,
+        label: str,
+        title: str,
+        table: Table,
+        entries: Sequence[Entry],
+        *,
+        recalls: Mapping[str, Sequence[Recall]] | None = None,
+        parent: Ledger | None = None,
+    ) -> Variant:
+        """Record, on the rows of a table, what other entries change; recalls may be held fixed."""
+        changed = with_bank(self.setting, self.source, entries)
+        folder = self.space.folder / self.name / f"{self.source}-{label}"
+        if self.setting.study.sources[self.source].bank != "pool":  # those are questions of the benchmark
+            _keep_bank(folder, self.source, entries)
+        sources = only(changed, self.side, self.source)
+        if recalls is not None:
+            sources = frozen(sources, self.source, recalls)
+        ledger, calls = await self.record(folder, title, sources, table.tasks, parent)
+        read = read_table(ledger, self.side, list(dict.fromkeys(table.tasks)), self.setting.study.seeds)
+        columns = {**table.columns, self.source: read.column(self.source)}
+        return Variant(table=replace(table, columns=columns), ledger=ledger, calls=calls)
+
+    async def record(
+        self,
+        folder: Path,
+        title: str,
+        sources: Sources,
+        tasks: Collection[str],
+        parent: Ledger | None = None,
+    ) -> tuple[Ledger, int]:
+        """Passes of these sources, kept in a folder, and how many model calls they took.
+
+        What the study, or the variant that is given as `parent`, has recorded already is not decoded again.
+        """
+        calls = 0
+        with Ledger(folder / "ledger.jsonl", parent or Ledger(self.space.ledger)) as ledger:
+            splits, wanted = self.setting.splits, set(tasks)
+            every = splits.fit if self.side == "fit" else splits.test
+            items = [item for item in every if item.id in wanted]
+            for seed in self.setting.study.seeds:
+                recording = Recording(
+                    side=self.side,
+                    seed=seed,
+                    items=items,
+                    sources=sources(seed),
+                    benchmark=self.setting.benchmark,
+                )
+                recorder = Recorder(recording, self.model, ledger, partial(self.tell, title))
+                await recorder.run(self.setting.study.model.slots)
+                calls += recorder.calls
+        return ledger, calls
 
 
 def study_policy(space: Workspace) -> Policy:
@@ -138,7 +198,7 @@ def policy_for(space: Workspace, source: str) -> Policy:
     return arms.always(source)
 
 
-def refuse_closed(space: Workspace, setting: Setting, side: Side, doing: str) -> None:
+def refuse_closed(space: Workspace, side: Side, doing: str) -> None:
     """The test side may be asked again only after the locked study has opened it; the journal says so."""
     if side == "fit":
         return
@@ -147,12 +207,7 @@ def refuse_closed(space: Workspace, setting: Setting, side: Side, doing: str) ->
     log_event(space.journal, f"asked the test side again: {doing}", read_json(space.lock, "")["lock"], now())
 
 
-def exchanged(table: Table, source: str, column: Column) -> Table:
-    """The table with another column for a source."""
-    return replace(table, columns={**table.columns, source: column})
-
-
-def keep_bank(folder: Path, name: str, entries: Sequence[Entry]) -> None:
+def _keep_bank(folder: Path, name: str, entries: Sequence[Entry]) -> None:
     """Write down the bank of a variant, so that its passes can be traced."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,15 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from heedful.errors import HeedfulError, LockError, UsageError
-from heedful.experiments.derive import (
-    Tell,
-    exchanged,
-    keep_bank,
-    only,
-    record_variant,
-    variant_table,
-    with_bank,
-)
+from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.evidence import table_evidence
 from heedful.experiments.replies import Replies
 from heedful.governance.distill import fix_prompt, read_lesson
@@ -29,9 +21,8 @@ from heedful.governance.retire import Sentence, Terms, review
 from heedful.ports import Model
 from heedful.protocol.fit import Fitted, fit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.record import OnProgress
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import record, side_table
+from heedful.protocol.steps import record
 from heedful.protocol.table import Table
 from heedful.protocol.workspace import REFINED, Workspace, write_text
 from heedful.types import Entry, Item
@@ -71,22 +62,14 @@ class Refined:
     """The bank of the study's source now."""
 
 
-async def refine(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    source: str,
-    terms: Terms,
-    iterations: int,
-    writer: Model | None,
-    tell: Tell,
-) -> Refined:
+async def refine(asked: Experiment, terms: Terms, iterations: int, writer: Model | None) -> Refined:
     """Run the loop; without a writer entries are only retired."""
+    space, setting, source = asked.space, asked.setting, asked.source
     _refuse_unrefinable(space, setting, source)
-    table = side_table(space, setting, "fit")
-    entries = list(setting.banks[source].entries())
-    replies = None if writer is None else Replies(space.folder / "refine" / "replies.jsonl", writer)
-    banks = [setting]
+    table = asked.table()
+    entries = asked.entries
+    replies = None if writer is None else Replies(space.folder / asked.name / "replies.jsonl", writer)
+    banks = [entries]
     ledgers = [Ledger(space.ledger)]
     fitted = _fit(table, setting)
     found = [_judged(0, entries, table, source, fitted)]
@@ -95,22 +78,15 @@ async def refine(
         going = review(standings(entries, evidence), terms).going
         if not going:
             break
-        asked = 0 if replies is None else replies.asked
+        written = 0 if replies is None else replies.asked
         entries, replaced = await _replaced(entries, going, table, source, setting, replies)
-        refined = with_bank(setting, source, entries)
-        name = bank_name(refined, source)
-        fresh = not (space.folder / "refine" / name).exists()
-        keep_bank(space.folder / "refine", name, entries)
-        told = partial(tell, f"iteration {number}")
-        sources = only(refined, "fit", source)
-        ledger, calls = await record_variant(
-            space, f"refine/{name}", refined, sources, model, "fit", told, parent=ledgers[-1]
-        )
-        column = variant_table(ledger, table, setting, "fit").column(source)
-        before = table.column(source)
-        changed = [a for a, b in zip(column.passes, before.passes, strict=True) if a.prompt != b.prompt]
-        _require_only_changed(calls, sum(row.calls for row in changed), fresh)
-        table = exchanged(table, source, column)
+        label = bank_label(setting, source, entries)
+        fresh = not (space.folder / asked.name / f"{source}-{label}").exists()
+        varied = await asked.vary(label, f"iteration {number}", table, entries, parent=ledgers[-1])
+        pairs = zip(varied.table.column(source).passes, table.column(source).passes, strict=True)
+        changed = [after for after, before in pairs if after.prompt != before.prompt]
+        _require_only_changed(varied.calls, sum(row.calls for row in changed), fresh)
+        table = varied.table
         fitted = _fit(table, setting)
         judged = _judged(number, entries, table, source, fitted)
         found.append(
@@ -119,17 +95,16 @@ async def refine(
                 retired=going,
                 replaced=replaced,
                 changed=len(changed),
-                calls=calls,
-                written=0 if replies is None else replies.asked - asked,
+                calls=varied.calls,
+                written=0 if replies is None else replies.asked - written,
             )
         )
-        banks.append(refined)
-        ledgers.append(ledger)
+        banks.append(entries)
+        ledgers.append(varied.ledger)
     chosen = max(found, key=lambda one: (round(one.objective, 9), -one.number)).number
     bank = setting.study.sources[source].bank
     if chosen > 0:
-        told = partial(tell, "copying the chosen passes")
-        bank = await _adopt(space, banks[chosen], model, source, ledgers[chosen], told)
+        bank = await _adopt(asked, banks[chosen], ledgers[chosen])
     return Refined(source=source, iterations=found, chosen=chosen, bank=bank)
 
 
@@ -211,19 +186,21 @@ def _require_only_changed(calls: int, changed: int, fresh: bool) -> None:
         raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 
-async def _adopt(
-    space: Workspace, setting: Setting, model: Model, source: str, ledger: Ledger, tell: OnProgress
-) -> str:
+async def _adopt(asked: Experiment, entries: Sequence[Entry], ledger: Ledger) -> str:
     """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
 
     The study names the bank before its passes are there: `fit` refuses passes of entries that the
     bank no longer has, and `record` copies what is missing.
     """
-    bank = f"refine/{bank_name(setting, source)}.jsonl"
+    space, source = asked.space, asked.source
+    label = bank_label(asked.setting, source, entries)
+    bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
-    await record(space, setting, model, "fit", tell, parent=ledger)
+    refined = with_bank(asked.setting, source, entries)
+    tell = partial(asked.tell, "copying the chosen passes")
+    await record(space, refined, asked.model, "fit", tell, parent=ledger)
     return bank
 
 
@@ -238,6 +215,6 @@ def with_bank_named(toml: str, source: str, bank: str) -> str:
     return f'{toml[:start]}bank = "{bank}"{toml[start + len(line[0]) :]}'
 
 
-def bank_name(setting: Setting, source: str) -> str:
-    """The same bank has the same name in every run."""
-    return f"{source}-{setting.banks[source].digest[:8]}"
+def bank_label(setting: Setting, source: str, entries: Sequence[Entry]) -> str:
+    """The same bank has the same label in every run."""
+    return with_bank(setting, source, entries).banks[source].digest[:8]

@@ -3,19 +3,14 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from heedful.experiments.controls import control_policies
-from heedful.experiments.derive import Tell, exchanged, only, record_variant, variant_table, with_bank
+from heedful.experiments.derive import Experiment, Variant
 from heedful.governance.poison import KINDS, spoiled
-from heedful.ports import Model
 from heedful.protocol.replay import Replayer
-from heedful.protocol.setting import Setting
-from heedful.protocol.steps import side_table
-from heedful.protocol.table import Table
 from heedful.protocol.workspace import Workspace
 from heedful.stats.paired import PairedCounts, count_pairs
-from heedful.types import Entry, Policy, Side
+from heedful.types import Entry, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,49 +31,25 @@ class Point:
     """Model calls that this point took."""
 
 
-async def sensitivity(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    source: str,
-    sizes: Sequence[float],
-    noises: Sequence[float],
-    side: Side,
-    rows: int | None,
-    seed: int,
-    tell: Tell,
-) -> list[Point]:
+async def sensitivity(asked: Experiment, sizes: Sequence[float], noises: Sequence[float]) -> list[Point]:
     """Every size with no noise, and every noise at full size, on the same rows."""
-    policies = control_policies(space, setting, source)
+    policies = control_policies(asked)
     policies = {arm: policies[arm] for arm in ("always", "heedful")}
-    whole = side_table(space, setting, side)
-    drawn = _drawn(list(dict.fromkeys(whole.tasks)), rows, seed)
-    table = whole.rows([at for at, task in enumerate(whole.tasks) if task in drawn])
-    entries = list(setting.banks[source].entries())
-    order = random.Random(seed).sample(entries, len(entries))
-    each = _built_calls(space, setting.study.sources[source].bank, len(entries))
-    points = []
+    table = asked.table()
+    entries = asked.entries
+    order = random.Random(asked.seed).sample(entries, len(entries))
+    each = _built_calls(asked.space, asked.setting.study.sources[asked.source].bank, len(entries))
     variants: list[tuple[str, float, list[Entry]]] = []
     for size in sorted(sizes):
         chosen = order[: max(1, round(size * len(order)))]
         variants.append(("size", size, [entry for entry in entries if entry in chosen]))
-    variants += [("noise", rate, spoiled(entries, rate, list(KINDS), seed)) for rate in sorted(noises)]
+    variants += [("noise", rate, spoiled(entries, rate, list(KINDS), asked.seed)) for rate in sorted(noises)]
+    points = []
     for axis, value, bank in variants:
-        changed = with_bank(setting, source, bank)
-        name = f"sensitivity/{source}-{axis}-{value:g}"
-        told = partial(tell, f"{axis} {value:g}")
-        ledger, made = await record_variant(
-            space, name, changed, only(changed, side, source), model, side, told, set(table.tasks)
-        )
-        column = variant_table(ledger, table, setting, side).column(source)
+        varied = await asked.vary(f"{axis}-{value:g}", f"{axis} {value:g}", table, bank)
         built = None if each is None else each * (len(bank) if axis == "size" else len(entries))
-        points.append(_point(axis, value, len(bank), built, exchanged(table, source, column), policies, made))
+        points.append(_point(axis, value, len(bank), built, varied, policies))
     return points
-
-
-def _drawn(tasks: Sequence[str], rows: int | None, seed: int) -> set[str]:
-    """So many tasks, with all their seeds."""
-    return set(tasks if rows is None or rows >= len(tasks) else random.Random(seed).sample(tasks, rows))
 
 
 def _built_calls(space: Workspace, bank: str, entries: int) -> float | None:
@@ -96,11 +67,10 @@ def _point(
     value: float,
     entries: int,
     construction: float | None,
-    table: Table,
+    varied: Variant,
     policies: Mapping[str, Policy],
-    recorded: int,
 ) -> Point:
-    replayer = Replayer(table)
+    replayer = Replayer(varied.table)
     done = {arm: replayer.replay(policy) for arm, policy in policies.items()}
     base = replayer.base_right.tolist()
     return Point(
@@ -111,5 +81,5 @@ def _point(
         counts={arm: count_pairs(base, one.right.tolist()) for arm, one in done.items()},
         calls={arm: float(one.calls.mean()) for arm, one in done.items()},
         tokens={arm: float(one.tokens.mean()) for arm, one in done.items()},
-        recorded=recorded,
+        recorded=varied.calls,
     )
