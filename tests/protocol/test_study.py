@@ -25,6 +25,7 @@ from heedful.protocol.setting import prepare
 from heedful.protocol.splits import Splits
 from heedful.protocol.status import status_of
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, verify_lock
+from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace, read_json
 from heedful.types import Item, Policy
 
@@ -153,10 +154,12 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 50 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setting, ScriptedModel(script=breaks_off), nobody))
+    whole_arms = read_table(Ledger(space.ledger), "test", [item.id for item in setting.splits.test], [0])
+    assert list(whole_arms.columns) == ["none", "notes"], "one source after the other"
     asyncio.run(open_test_side(space, setting, whole, nobody))
     events = [event["event"] for event in read_journal(space.journal)]
     assert events == ["locked", "opened the test side", "went on recording the test side"]

@@ -48,15 +48,25 @@ class Recorder:
         self.done = 0
         self.calls = 0
         self._report = on_progress
+        self._baselines: dict[str, tuple[Attempt, Pass]] = {}
 
     async def run(self, slots: int) -> None:
-        """Work on `slots` tasks at once, the longest questions first so that the tail is short."""
-        waiting = sorted(self.recording.items, key=lambda item: len(item.question))
+        """One source after the other, so that a recording that is ended early has whole arms.
+
+        `slots` passes run at once, those of the longest questions first so that the tail is short.
+        """
         self._tell()
+        items = sorted(self.recording.items, key=lambda item: -len(item.question))
+        first, *others = self.recording.sources
+        for names in ([first], others):
+            await self._work([(name, item) for name in names for item in items], slots)
+
+    async def _work(self, passes: Sequence[tuple[str, Item]], slots: int) -> None:
+        waiting = iter(passes)
 
         async def worker() -> None:
-            while waiting:
-                await self._record(waiting.pop())
+            for name, item in waiting:
+                await self._record(name, item)
 
         workers = [asyncio.create_task(worker()) for _ in range(slots)]
         try:
@@ -65,26 +75,27 @@ class Recorder:
             for task in workers:
                 task.cancel()
 
-    async def _record(self, item: Item) -> None:
-        """All the passes of one task, in order, so that a server's prefix cache holds."""
+    async def _record(self, name: str, item: Item) -> None:
+        source = self.recording.sources[name]
         task = self.recording.benchmark.task(item)
-        baseline: tuple[Attempt, Pass] | None = None
-        for name, source in self.recording.sources.items():
-            first = None if baseline is None else baseline[0]
-            plan = await source.prepare(task, first)
-            empty = self._empty(name, item, source, plan)
-            row = self.ledger.find(empty)
-            if row is not None:
-                row, attempt = _up_to_date(row, plan), _remembered(row, plan)
-            else:
-                attempt = None if plan is None else await self._attempt(source, plan, task, first, empty)
-                row = empty if attempt is None else self._filled(empty, attempt, item, task, baseline)
-            if row is not self.ledger.passes.get(row.key):
-                self.ledger.append(row)
-            if name == "none" and attempt is not None:
-                baseline = attempt, row
-            self.done += 1
-            self._tell()
+        baseline = self._baselines.get(item.id)
+        first = None if baseline is None else baseline[0]
+        plan = await source.prepare(task, first)
+        empty = self._empty(name, item, source, plan)
+        row = self.ledger.find(empty)
+        if row is not None:
+            row = _up_to_date(row, plan)
+        elif plan is None:
+            row = empty
+        else:
+            attempt = await self._attempt(source, plan, task, first, empty)
+            row = self._filled(empty, attempt, item, task, baseline)
+        if row is not self.ledger.passes.get(row.key):
+            self.ledger.append(row)
+        if name == "none" and plan is not None:
+            self._baselines[item.id] = _remembered(row, plan), row
+        self.done += 1
+        self._tell()
 
     def _empty(self, name: str, item: Item, source: Source, plan: Plan | None) -> Pass:
         return Pass(
@@ -111,7 +122,7 @@ class Recorder:
         self, empty: Pass, attempt: Attempt, item: Item, task: Task, baseline: tuple[Attempt, Pass] | None
     ) -> Pass:
         decode = attempt.decode
-        # a control may hand back the first pass itself, which a resumed run knows by its row only
+        # a control may hand back the first pass itself, which is known by its row only
         kept = baseline is not None and decode is baseline[0].decode
         return replace(
             empty,
@@ -154,9 +165,7 @@ def _up_to_date(row: Pass, plan: Plan | None) -> Pass:
     return row if same else replace(row, recalls=now)
 
 
-def _remembered(row: Pass, plan: Plan | None) -> Attempt | None:
-    """A recorded pass as the controls need it: its prompt and its text."""
-    if plan is None:
-        return None
+def _remembered(row: Pass, plan: Plan) -> Attempt:
+    """A recorded pass as the controls need it, in a resumed run too: its prompt and its text."""
     decode = Decode(text=row.text, answer=row.answer)
     return Attempt(source=row.source, prompt=plan.prompt, decode=decode)
