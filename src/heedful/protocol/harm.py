@@ -9,7 +9,9 @@ any certified policy harms more than the limit is at most 1 − confidence.
 
 How safe a policy is cannot be read off the rows it was tuned on: out of thousands, some do no harm
 there by luck. So every kind of policy is tuned under several budgets of harm and judged, harm and
-objective, on folds it was not tuned on.
+objective, on folds it was not tuned on. Out of hundreds of kinds some are lucky on those folds too,
+above all those that change many answers; so the harm to expect of a kind is its hurts among the
+answers it changed, drawn towards the rate of kinds that are like it.
 """
 
 from collections.abc import Sequence
@@ -37,6 +39,8 @@ from heedful.types import Policy
 BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, NO_LIMIT)
 """Shares of tasks that a policy may hurt where it is tuned."""
 LONGEST_PATH = 20
+PRIOR_CHANGES = 20
+"""The rate of hurts of like kinds weighs as much as so many changed answers of a kind's own."""
 NOTHING_CERTIFIED = "no policy was certified to keep the harm limit, so the baseline was chosen"
 
 
@@ -71,7 +75,8 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     rows = table.rows(choosing)
     judged = judge_within_budgets(rows, banks, settings)
     tuned, policies = tune_within_budgets(rows, banks, settings, BUDGETS)
-    path = safest_first([one for one in judged if (one.kind, one.budget) in tuned])
+    plain = _plain_held(rows, settings)
+    path = safest_first([one for one in judged if (one.kind, one.budget) in tuned], plain.objective)
     judge = Replayer(table.rows(testing))
     hurts = [hurts_of(judge, tuned[one.kind, one.budget].policy) for one in path]
     tasks = len(set(judge.table.tasks))
@@ -95,7 +100,6 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         path=tested,
     )
     leaders = sorted((one.held for one in judged if one.budget == NO_LIMIT), key=lambda held: held.rank)
-    plain = _plain_held(rows, settings)
     certified = [one for one in tested if one.certified]
     best = min(certified, key=lambda one: one.held.rank, default=None)
     chosen = best is not None and best.held.rank < plain.rank
@@ -145,22 +149,29 @@ class Judged:
     budget: float
     held: Held
     hurts: int
+    changes: int
+    """Rows on which it says something else than the memory-free pass."""
 
 
 def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettings) -> list[Judged]:
     """Cross-validate every kind under every budget."""
-    totals: dict[tuple[Kind, float], list[tuple[int, int, int, int]]] = {}
+    totals: dict[tuple[Kind, float], list[tuple[int, int, int, int, int]]] = {}
     for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
-        done: dict[
-            int, tuple[int, int, int, int]
-        ] = {}  # by the id of a policy that is tuned for several budgets
+        done: dict[int, tuple[int, int, int, int, int]] = {}  # by the id of a policy: budgets share some
         for key, choice in tune_within_budgets(table.rows(rest), banks, settings, BUDGETS)[0].items():
             policy = choice.policy
             if id(policy) not in done:
                 replayed = judge.replay(policy)
                 hurts = int((judge.base_right & ~replayed.right).sum())
-                done[id(policy)] = (int(replayed.right.sum()), int(replayed.calls.sum()), len(fold), hurts)
+                changes = int(judge.changed(policy, replayed).sum())
+                done[id(policy)] = (
+                    int(replayed.right.sum()),
+                    int(replayed.calls.sum()),
+                    len(fold),
+                    hurts,
+                    changes,
+                )
             totals.setdefault(key, []).append(done[id(policy)])
     return [
         Judged(
@@ -168,16 +179,43 @@ def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettin
             budget=budget,
             held=held_of(kind, [part[:3] for part in parts], settings),
             hurts=sum(part[3] for part in parts),
+            changes=sum(part[4] for part in parts),
         )
         for (kind, budget), parts in totals.items()
         if len(parts) == settings.folds
     ]
 
 
-def safest_first(judged: Sequence[Judged]) -> list[Judged]:
-    """From the least held-out harm on, each policy that has a better held-out objective than those before."""
+def safest_first(judged: Sequence[Judged], least: float) -> list[Judged]:
+    """From the least expected harm on, each policy with a better held-out objective than those before."""
+    expected = expected_hurts(judged)
     path: list[Judged] = []
-    for one in sorted(judged, key=lambda one: (one.hurts, one.held.rank, one.budget)):
-        if one.kind != BASELINE and (not path or one.held.objective > path[-1].held.objective + 1e-9):
+    for place in sorted(range(len(judged)), key=lambda at: (expected[at], judged[at].held.rank)):
+        one = judged[place]
+        if one.kind != BASELINE and one.held.objective > least + 1e-9:
             path.append(one)
+            least = one.held.objective
     return path[:LONGEST_PATH]
+
+
+def expected_hurts(judged: Sequence[Judged]) -> list[float]:
+    """The hurts to expect of each, for as many answers as it changed on the held-out folds.
+
+    Kinds that differ in their signal and in the order of their sources only are much alike, so the rate
+    is drawn towards theirs, and theirs towards the rate of all.
+    """
+
+    groups: dict[tuple[object, ...], list[Judged]] = {}
+    for one in judged:
+        kind = one.kind
+        alike = kind.first, kind.family, frozenset(kind.sources), one.budget
+        groups.setdefault(alike, []).append(one)
+    common = _rate(judged, 0.0)
+    rates = {id(one): _rate(group, common) for group in groups.values() for one in group}
+    return [one.changes * _rate([one], rates[id(one)]) for one in judged]
+
+
+def _rate(judged: Sequence[Judged], towards: float) -> float:
+    """Hurts a changed answer, drawn towards a rate that counts as much as so many changes."""
+    hurts, changes = sum(one.hurts for one in judged), sum(one.changes for one in judged)
+    return (hurts + PRIOR_CHANGES * towards) / (changes + PRIOR_CHANGES)

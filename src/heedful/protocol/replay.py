@@ -140,6 +140,13 @@ class Replayer:
             calls=at(made.first.calls, made.extra_calls),
         )
 
+    def changed(self, policy: Policy, replayed: Replayed) -> Bools:
+        """Where the policy's answer is another than that of the memory-free pass."""
+        same = self._same(policy.first, "none", first=True)
+        for place, source in enumerate(policy.sources):
+            same = np.where(replayed.chosen == place, self._same(source, "none"), same)
+        return ~same
+
     def first(self, name: str) -> Column:
         """The first pass on every row: the source's, or the memory-free one where it had nothing to add."""
         if name not in self._firsts:
