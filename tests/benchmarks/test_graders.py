@@ -4,7 +4,7 @@ import pytest
 
 from heedful.benchmarks import BENCHMARKS
 from heedful.stages.answer import read_answer
-from heedful.types import Decode, Item
+from heedful.types import Choice, Decode, Item
 
 REAL_OUTPUTS = [
     ("53 * 41 = 2173. Answer: 2173", "2173", True),
@@ -49,6 +49,28 @@ REAL_OUTPUTS = [
 def test_the_grader_agrees_with_a_person(name, text, target, verdict):
     benchmark = BENCHMARKS[name]
     item = Item(id="1", question="How many?", answer=target)
+    answer = read_answer(Decode(text=text), benchmark.task(item)).answer
+    assert benchmark.grade(answer, item) is verdict
+
+
+REAL_CHOICES = [
+    ("D", "C", False),
+    ("D", "D", True),
+    ("Answer: C", "C", True),
+    ("Answer: C", "D", False),
+    ("Answer: B", "B", True),
+    ("A", "A", True),
+    ("Answer: D", "A", False),
+]
+"""Without memory and with notes, the measuring model wrote nothing else on 54 questions."""
+
+
+@pytest.mark.parametrize(("text", "target", "verdict"), REAL_CHOICES)
+@pytest.mark.parametrize("name", ["openbookqa", "arc_easy", "arc_challenge"])
+def test_the_grader_of_choices_agrees_with_a_person(name, text, target, verdict):
+    benchmark = BENCHMARKS[name]
+    choices = tuple(Choice(label=label, text=f"thing {label}") for label in "ABCD")
+    item = Item(id="1", question="Which?", answer=target, choices=choices)
     answer = read_answer(Decode(text=text), benchmark.task(item)).answer
     assert benchmark.grade(answer, item) is verdict
 

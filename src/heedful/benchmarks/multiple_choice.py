@@ -10,7 +10,8 @@ from heedful.benchmarks.word_problems import DataFile
 from heedful.memory.entries import new_entry
 from heedful.types import Entry, Item, Side, Task
 
-INSTRUCTIONS = "Choose the best answer. Reply with its letter only, like this: Answer: B"
+INSTRUCTIONS = 'Choose the best answer. Reply with "Answer:" and its letter only.'
+"""Names no letter: with `like this: Answer: B` the measuring model said B to 15 of 24 questions."""
 LETTER_ANSWER = r"(?:Answer:\s*|^\s*)\(?([A-E])\b"
 
 

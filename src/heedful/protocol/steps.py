@@ -63,13 +63,12 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     banks = [name for name, source in setting.study.sources.items() if source.kind == "memory"]
     banks = [name for name in banks if name in table.columns]
     settings = setting.study.fit
-    certificate = None
+    unlimited = fit(table, banks, settings)
     if settings.harm_limit is None:
-        fitted = fit(table, banks, settings)
+        written = fitted_fields(unlimited)
     else:
-        fitted, certificate = fit_within_limit(table, banks, settings)
-    passes = passes_digest(Ledger(space.ledger), "fit")
-    written = {**fitted_fields(fitted, certificate), "passes": passes}
+        written = fitted_fields(*fit_within_limit(table, banks, settings), unlimited)
+    written["passes"] = passes_digest(Ledger(space.ledger), "fit")
     write_json(space.fit, written)
     return written
 
@@ -136,19 +135,28 @@ def _test_side_progress(space: Workspace, setting: Setting) -> tuple[bool, bool]
     return bool(held), wanted <= held
 
 
-def fitted_fields(fitted: Fitted, certificate: Certificate | None) -> dict[str, Any]:
-    """What a fit found, as JSON."""
+def fitted_fields(
+    fitted: Fitted, certificate: Certificate | None = None, unlimited: Fitted | None = None
+) -> dict[str, Any]:
+    """What a fit found, as JSON; with a harm limit also what it would have been without."""
+    return {
+        **_choice_fields(fitted),
+        "policies": fitted.policies,
+        "rows": fitted.rows,
+        "leaders": [_held_fields(held) for held in fitted.leaders],
+        "notes": list(fitted.notes),
+        "certificate": None if certificate is None else _certificate_fields(certificate),
+        "unlimited": None if unlimited is None else _choice_fields(unlimited),
+    }
+
+
+def _choice_fields(fitted: Fitted) -> dict[str, Any]:
     return {
         "policy": policy_fields(fitted.choice.policy),
         "kind": asdict(fitted.choice.kind),
         "objective": fitted.choice.objective,
         "held_out_objective": fitted.held.objective,
         "optimism": fitted.optimism,
-        "policies": fitted.policies,
-        "rows": fitted.rows,
-        "leaders": [_held_fields(held) for held in fitted.leaders],
-        "notes": list(fitted.notes),
-        "certificate": None if certificate is None else _certificate_fields(certificate),
     }
 
 
