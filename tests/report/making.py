@@ -64,10 +64,11 @@ def write_lock(
     ledger = Ledger(space.ledger)
     table = read_table(ledger, "fit", names("fit", n), seeds)
     banks = [name for name, kind in kinds.items() if kind == "memory"]
+    unlimited = fit(table, banks, settings)
     if settings.harm_limit is None:
-        fitted = fitted_fields(fit(table, banks, settings), None)
+        fitted = fitted_fields(unlimited)
     else:
-        fitted = fitted_fields(*fit_within_limit(table, banks, settings))
+        fitted = fitted_fields(*fit_within_limit(table, banks, settings), unlimited)
     write_json(space.fit, fitted)
     content = {
         "study": "apples & pears",

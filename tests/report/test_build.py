@@ -193,6 +193,14 @@ def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified):
     assert "nothing was gained" in built.text
 
 
+def test_what_the_harm_limit_costs_is_told(uncertified):
+    space, built = uncertified
+    unlimited = built.summary["arms"]["unlimited"]
+    assert unlimited["helps"] > unlimited["hurts"] > 0
+    assert "Without its harm limit the fit side would have chosen a policy that was right on " in built.text
+    assert "policy without the harm limit" in read(space, "report.md")
+
+
 def test_seeds_are_pooled_and_tasks_stay_together(tmp_path):
     built = build_report(make_study(tmp_path / "seeds", n=60, seeds=(0, 1)))
     assert built.summary["arms"]["heedful"]["n"] == 120

@@ -16,7 +16,7 @@ from heedful.stats.mcnemar import mcnemar
 from heedful.stats.paired import count_pairs
 from heedful.types import Policy
 
-BASELINE, HEEDFUL = "baseline", "heedful"
+BASELINE, HEEDFUL, UNLIMITED = "baseline", "heedful", "unlimited"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,21 @@ class Arm:
 
 
 def main_arms(material: Material) -> tuple[Arm, ...]:
-    """The baseline, the controls, every bank in every prompt, and the locked policy."""
+    """The baseline, the controls, every bank in every prompt, and the locked policy, last.
+
+    Where a harm limit chose that policy, what the fit side chose without the limit stands before it.
+    """
     named = {BASELINE: Policy()}
     for control in material.controls:
-        name = f"control-{control}" if control in (BASELINE, HEEDFUL) else control
+        name = f"control-{control}" if control in (BASELINE, HEEDFUL, UNLIMITED) else control
         named[name] = Policy(threshold=inf, sources=(control,), guards=())
     for bank in material.banks:
         named[f"always-{bank}"] = Policy(first=bank, guards=())
+    unlimited = material.lock.fit.unlimited
+    if unlimited is not None and all(
+        map(material.tested, (unlimited.policy.first, *unlimited.policy.sources))
+    ):
+        named[UNLIMITED] = unlimited.policy
     named[HEEDFUL] = material.lock.policy
     return tuple(measure(material, name, policy) for name, policy in named.items())
 

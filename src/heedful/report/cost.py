@@ -10,7 +10,7 @@ from heedful.report.material import Material
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """Passes of a ledger; of a pass with several calls, tokens and seconds are those of the kept one."""
+    """Passes of a ledger, with all their calls."""
 
     passes: int
     calls: int

@@ -1,8 +1,9 @@
 """A study evaluated: every number of the report, from the ledger and the lock."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from heedful.report.arms import BASELINE, HEEDFUL, Arm, Paired, compare, main_arms
+from heedful.report.arms import BASELINE, HEEDFUL, UNLIMITED, Arm, Paired, compare, main_arms
 from heedful.report.components import Isolation, isolate
 from heedful.report.confidence import Bin, Kept, bin_rows, keep_surest
 from heedful.report.cost import Cost, count_cost
@@ -19,8 +20,8 @@ class Alternative:
     """The locked policy against another arm: positive is in the policy's favour."""
 
     arm: Arm
-    memory: bool
-    """Whether the arm uses memory (always-retrieve) or is a control without it."""
+    kind: Literal["always", "control", "unlimited"]
+    """Memory in every prompt, a control without memory, or the policy chosen without the harm limit."""
     paired: Paired
 
 
@@ -87,12 +88,18 @@ def evaluate(material: Material) -> Evaluation:
     )
 
 
+def _kind_of(arm: Arm) -> Literal["always", "control", "unlimited"]:
+    if arm.name == UNLIMITED:
+        return "unlimited"
+    return "always" if arm.policy.first != "none" else "control"
+
+
 def _alternatives(material: Material, arms: tuple[Arm, ...]) -> tuple[Alternative, ...]:
     *others, policy = arms[1:]
     found = [
         Alternative(
             arm=arm,
-            memory=arm.policy.first != "none",
+            kind=_kind_of(arm),
             paired=compare(material, policy.right, arm.right),
         )
         for arm in others

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from heedful.report.arms import BASELINE, HEEDFUL, Arm
+from heedful.report.arms import BASELINE, HEEDFUL, UNLIMITED, Arm
 from heedful.report.components import SIGNAL
 from heedful.report.drawing import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Drawing, draw
 from heedful.report.evaluate import Evaluation
@@ -48,7 +48,7 @@ def _spread(axes: "Axes", found: Interval, place: float, colour: str) -> None:
 
 
 def _colour(arm: Arm) -> str:
-    if arm.name in (BASELINE, HEEDFUL):
+    if arm.name in (BASELINE, HEEDFUL, UNLIMITED):
         return GREY if arm.name == BASELINE else BLUE
     return ORANGE if arm.policy.first != "none" else PURPLE
 

@@ -22,7 +22,12 @@ def find(evaluation: Evaluation) -> Finding:
     """What came out, what control added to mere retrieval, and what memory-free controls reached."""
     paired = evaluation.heedful.paired
     tone: Tone = "none" if not paired.clear else "gain" if paired.delta.value > 0 else "loss"
-    further = [_verdict(evaluation, tone), _against_retrieval(evaluation), _against_controls(evaluation)]
+    further = [
+        _verdict(evaluation, tone),
+        _against_retrieval(evaluation),
+        _against_controls(evaluation),
+        _without_limit(evaluation),
+    ]
     return Finding(
         tone=tone,
         headline=_unchanged(evaluation) if idle(evaluation.lock.policy) else _headline(evaluation),
@@ -82,7 +87,7 @@ def _against_retrieval(evaluation: Evaluation) -> str:
         return (
             f"The chosen policy is simply {policy.first} memory in every prompt: control adds nothing to it."
         )
-    found = next((one for one in evaluation.alternatives if one.memory), None)
+    found = next((one for one in evaluation.alternatives if one.kind == "always"), None)
     if found is None:
         return ""
     what = f"{found.arm.name.removeprefix('always-')} memory in every prompt"
@@ -106,13 +111,24 @@ def _spoiled(found: Alternative) -> str:
 
 
 def _against_controls(evaluation: Evaluation) -> str:
-    found = next((one for one in evaluation.alternatives if not one.memory), None)
+    found = next((one for one in evaluation.alternatives if one.kind == "control"), None)
     if found is None:
         return ""
     return (
         f"The best control without memory, {found.arm.name}, was right on "
         f"{percent(found.arm.accuracy.value)} at {called(found.arm.calls)} "
         f"(heedful against it: {change(found.paired.delta)} points)."
+    )
+
+
+def _without_limit(evaluation: Evaluation) -> str:
+    """What the harm limit costs."""
+    found = next((one for one in evaluation.alternatives if one.kind == "unlimited"), None)
+    if found is None:
+        return ""
+    return (
+        f"Without its harm limit the fit side would have chosen a policy that was right on "
+        f"{percent(found.arm.accuracy.value)}, {_spoiled(found)}."
     )
 
 

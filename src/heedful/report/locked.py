@@ -55,6 +55,17 @@ class HarmCertificate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unlimited:
+    """What the fit side chooses without the harm limit."""
+
+    policy: Policy
+    kind: KindOf
+    objective: float
+    held_out_objective: float
+    optimism: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FitStory:
     """How the policy was chosen."""
 
@@ -67,6 +78,7 @@ class FitStory:
     leaders: tuple[Leader, ...]
     notes: tuple[str, ...]
     certificate: HarmCertificate | None = None
+    unlimited: Unlimited | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +122,11 @@ def read_lock(raw: Mapping[str, Any]) -> Locked:
     if digest_of(content) != raw.get("lock"):
         raise LockError("lock.json was edited after it was made: its digest does not match; put it back")
     try:
-        fit = {**raw["fit"], "certificate": _with_policies(raw["fit"]["certificate"])}
+        fit = {
+            **raw["fit"],
+            "certificate": _with_policies(raw["fit"]["certificate"]),
+            "unlimited": _with_policy(raw["fit"].get("unlimited")),
+        }
         return msgspec.convert({**raw, "policy": read_policy(raw["policy"]), "fit": fit}, Locked)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
         raise UsageError(f"lock.json is not a lock that this version can read: {error}") from error
@@ -120,5 +136,8 @@ def _with_policies(certificate: Mapping[str, Any] | None) -> Mapping[str, Any] |
     """A certificate whose policies are read, their infinite thresholds included."""
     if certificate is None:
         return None
-    path = [{**step, "policy": read_policy(step["policy"])} for step in certificate["path"]]
-    return {**certificate, "path": path}
+    return {**certificate, "path": [_with_policy(step) for step in certificate["path"]]}
+
+
+def _with_policy(choice: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return None if choice is None else {**choice, "policy": read_policy(choice["policy"])}

@@ -53,7 +53,7 @@ def main_table(evaluation: Evaluation) -> Sheet:
             f"{_legend(evaluation)} "
             "Helps: wrong without memory, right under the arm. Hurts: the reverse. p: exact McNemar test. "
             "An oracle keeps the right answer wherever one was on offer; it is a bound, not a policy."
-            f"{closed}{absent}{_uncounted(evaluation)}{seeds}"
+            f"{closed}{absent}{seeds}"
         ),
         head=MAIN_HEAD,
         rows=tuple(rows),
@@ -61,24 +61,17 @@ def main_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def _uncounted(evaluation: Evaluation) -> str:
-    """Of a pass with several calls the ledger holds one decode's tokens and seconds."""
-    kinds = evaluation.lock.kinds
-    several = {name for name, kind in kinds.items() if kind in ("vote", "verify", "reflect")}
-    named = sorted(several - set(evaluation.missing))
-    if not named:
-        return ""
-    return f" Tokens and seconds of {listed(tuple(named))} count the kept decode only, not every call."
-
-
 def _legend(evaluation: Evaluation) -> str:
     """What the names of the arms mean."""
-    controls = tuple(one.arm.name for one in reversed(evaluation.alternatives) if not one.memory)
+    controls = tuple(one.arm.name for one in reversed(evaluation.alternatives) if one.kind == "control")
+    kinds = {one.kind for one in evaluation.alternatives}
     said = ["baseline: the model without memory"]
     if controls:
         said.append(f"{listed(controls)}: the first pass, then one more without memory, always taken")
-    if len(evaluation.alternatives) > len(controls):
+    if "always" in kinds:
         said.append("always-…: that bank in every prompt, one pass")
+    if "unlimited" in kinds:
+        said.append("unlimited: what the fit side chose without the harm limit, locked too")
     return "; ".join([*said, "heedful: the locked policy."])
 
 

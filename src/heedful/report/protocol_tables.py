@@ -41,8 +41,7 @@ def cost_table(evaluation: Evaluation) -> Sheet:
             f"From the recorded passes {_policies(evaluation)} were scored on {cost.fit_rows:,} fit rows "
             "without a call of their own. Rerunning them is a lower bound: at least one call per policy and "
             "row, at the mean of a pass without memory. Seconds are summed over passes, several of which ran "
-            "at once. Of passes with several calls (vote, verify, reflect) only the kept decode's tokens and "
-            "seconds were recorded."
+            "at once."
         ),
         head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
         rows=(

@@ -57,8 +57,7 @@ def _details(evaluation: Evaluation) -> dict[str, Any]:
         "oracles": {"routed": _interval(oracle.routed), "all_banks": _interval(oracle.all_banks)},
         "gap_close_all": oracle.gap_close_all,
         "alternatives": [
-            {"arm": one.arm.name, "memory": one.memory, **_paired(one.paired)}
-            for one in evaluation.alternatives
+            {"arm": one.arm.name, "kind": one.kind, **_paired(one.paired)} for one in evaluation.alternatives
         ],
         "components": {
             "threshold": isolation.threshold,

@@ -8,6 +8,8 @@ from heedful.report.sheet import Sheet
 from heedful.report.wording import called, change, figure, p_value, percent, plain, share, signed
 from heedful.types import Policy
 
+KINDS = {"always": "always-retrieve", "control": "no memory", "unlimited": "policy without the harm limit"}
+
 
 def alternatives_table(evaluation: Evaluation) -> Sheet:
     """heedful against every control and every bank in every prompt."""
@@ -33,7 +35,7 @@ def alternatives_table(evaluation: Evaluation) -> Sheet:
         rows=tuple(
             (
                 one.arm.name,
-                "always-retrieve" if one.memory else "no memory",
+                KINDS[one.kind],
                 share(one.arm.accuracy),
                 plain(one.arm.calls),
                 change(one.paired.delta),
