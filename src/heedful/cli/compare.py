@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,10 @@ from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json, ModelName, Threads, Url, Weights
 from heedful.cli.output import print_json, result, say
 from heedful.cli.study import Data
+
+if TYPE_CHECKING:
+    from heedful.experiments.compare import Compared
+    from heedful.types import Entry
 
 
 def compare(
@@ -40,16 +44,10 @@ def compare(
     from heedful.errors import UsageError
     from heedful.experiments.compare import Longer
     from heedful.experiments.compare import compare as run
-    from heedful.memory.formats import read_entries
 
     if benchmark not in BENCHMARKS:
         raise UsageError(f"there is no benchmark {benchmark!r}; choose {', '.join(BENCHMARKS)}")
-    memories = {}
-    for given in memory:
-        name, _, file = given.partition("=")
-        if not name or not file or name == "none":
-            raise UsageError(f"--memory {given!r} is not NAME=FILE")
-        memories[name] = read_entries(Path(file))[0]
+    memories = _read_memories(memory)
     chosen = BENCHMARKS[benchmark]
     folder = data_folder(data)
     items = chosen.load(folder, "test")[:limit]
@@ -65,6 +63,23 @@ def compare(
         rows = {one.memory: _fields(one) for one in found}
         print_json({"benchmark": benchmark, "model": solver.traits.name, "n": len(items), "memories": rows})
         return
+    result().print(_table(benchmark, found), markup=False, soft_wrap=True)
+
+
+def _read_memories(given: list[str]) -> dict[str, list["Entry"]]:
+    from heedful.errors import UsageError
+    from heedful.memory.formats import read_entries
+
+    memories = {}
+    for one in given:
+        name, _, file = one.partition("=")
+        if not name or not file or name == "none":
+            raise UsageError(f"--memory {one!r} is not NAME=FILE")
+        memories[name] = read_entries(Path(file))[0]
+    return memories
+
+
+def _table(benchmark: str, found: list["Compared"]) -> str:
     from heedful.report.sheet import Sheet, plain_text
     from heedful.report.wording import p_value, plain, points
 
@@ -84,10 +99,10 @@ def compare(
     ]
     head = ("Memory", "Entries", "Right", "95% interval", "Points", "Helps", "Hurts", "p", "Tokens")
     sheet = Sheet(name="compare", title=benchmark, note="", head=head, rows=tuple(lines))
-    result().print(plain_text(sheet), markup=False, soft_wrap=True)
+    return plain_text(sheet)
 
 
-def _fields(one: Any) -> dict[str, Any]:
+def _fields(one: "Compared") -> dict[str, Any]:
     return {
         "entries": one.entries,
         "right": round(one.right.value * one.right.n),
