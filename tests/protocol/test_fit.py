@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from heedful.protocol.fit import BASELINE, fit, folds_of, tune
-from heedful.protocol.harm import fit_within_limit, hurts_of
+from heedful.protocol.fit import BASELINE, Kind, fit, folds_of, held_of, tune
+from heedful.protocol.harm import Judged, expected_hurts, fit_within_limit, hurts_of
 from heedful.protocol.ledger import Pass, Seen
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
@@ -150,6 +150,35 @@ def test_the_rows_that_choose_are_not_the_rows_that_test():
     rows = world(rng, 300, help_rate=0.3, hurt_rate=0.02, telling=0.3)
     _, certificate = fit_within_limit(rows, ["bank"], HARM)
     assert certificate.chosen_on + certificate.tested_on == 300
+
+
+def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():
+    def judged(family, signal, hurts, changes):
+        kind = Kind("none", family, signal, ("bank",))
+        return Judged(
+            kind=kind,
+            budget=0.0,
+            held=held_of(kind, [(50, 100, 100)], FitSettings()),
+            hurts=hurts,
+            changes=changes,
+        )
+
+    lucky, *others = [
+        judged("gate", "mean", 0, 20),
+        judged("gate", "min", 8, 20),
+        judged("gate", "sum", 6, 20),
+    ]
+    careful = [judged("agree", signal, 0, 20) for signal in ("mean", "min", "sum")]
+    timid = judged("gate", "p10", 0, 2)
+    found = dict(
+        zip(
+            ["lucky", "careful", "timid"],
+            expected_hurts([lucky, careful[0], timid, *others, *careful[1:]]),
+            strict=False,
+        )
+    )
+    assert found["careful"] < found["lucky"]
+    assert found["timid"] < found["lucky"], "fewer changes, less harm to expect"
 
 
 def test_seeds_of_a_task_count_once_in_the_certificate():

@@ -16,6 +16,7 @@ answers it changed, drawn towards the rate of kinds that are like it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -153,37 +154,48 @@ class Judged:
     """Rows on which it says something else than the memory-free pass."""
 
 
+class Counts(NamedTuple):
+    """What a policy did on some rows."""
+
+    right: int
+    calls: int
+    rows: int
+    hurts: int
+    changes: int
+
+
 def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettings) -> list[Judged]:
     """Cross-validate every kind under every budget."""
-    totals: dict[tuple[Kind, float], list[tuple[int, int, int, int, int]]] = {}
+    totals: dict[tuple[Kind, float], list[Counts]] = {}
     for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
-        done: dict[int, tuple[int, int, int, int, int]] = {}  # by the id of a policy: budgets share some
+        done: dict[int, Counts] = {}  # by the id of a policy: several budgets may share one
         for key, choice in tune_within_budgets(table.rows(rest), banks, settings, BUDGETS)[0].items():
-            policy = choice.policy
-            if id(policy) not in done:
-                replayed = judge.replay(policy)
-                hurts = int((judge.base_right & ~replayed.right).sum())
-                changes = int(judge.changed(policy, replayed).sum())
-                done[id(policy)] = (
-                    int(replayed.right.sum()),
-                    int(replayed.calls.sum()),
-                    len(fold),
-                    hurts,
-                    changes,
-                )
-            totals.setdefault(key, []).append(done[id(policy)])
+            if id(choice.policy) not in done:
+                done[id(choice.policy)] = _count(judge, choice.policy)
+            totals.setdefault(key, []).append(done[id(choice.policy)])
     return [
         Judged(
             kind=kind,
             budget=budget,
             held=held_of(kind, [part[:3] for part in parts], settings),
-            hurts=sum(part[3] for part in parts),
-            changes=sum(part[4] for part in parts),
+            hurts=sum(part.hurts for part in parts),
+            changes=sum(part.changes for part in parts),
         )
         for (kind, budget), parts in totals.items()
         if len(parts) == settings.folds
     ]
+
+
+def _count(judge: Replayer, policy: Policy) -> Counts:
+    replayed = judge.replay(policy)
+    return Counts(
+        right=int(replayed.right.sum()),
+        calls=int(replayed.calls.sum()),
+        rows=len(judge.table),
+        hurts=int((judge.base_right & ~replayed.right).sum()),
+        changes=int(judge.changed(policy, replayed).sum()),
+    )
 
 
 def safest_first(judged: Sequence[Judged], least: float) -> list[Judged]:
@@ -204,7 +216,6 @@ def expected_hurts(judged: Sequence[Judged]) -> list[float]:
     Kinds that differ in their signal and in the order of their sources only are much alike, so the rate
     is drawn towards theirs, and theirs towards the rate of all.
     """
-
     groups: dict[tuple[object, ...], list[Judged]] = {}
     for one in judged:
         kind = one.kind
