@@ -101,7 +101,7 @@ def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_journal_sa
     assert (half["axis"], half["entries"]) == ("size", 6)
     assert half["arms"]["always"]["accuracy"] == pytest.approx(0.5)
     events = [json.loads(line)["event"] for line in (study / "journal.jsonl").read_text().splitlines()]
-    assert events[2:] == [
+    assert events[3:] == [
         "asked the test side again: credit",
         "asked the test side again: controls",
         "asked the test side again: sensitivity",

@@ -91,11 +91,14 @@ def test_exemplars_come_from_the_pool_and_nothing_of_the_test_side(study, embedd
     assert len(model.prompts) == 16, "a second run decodes nothing"
 
 
-def test_worked_answers_are_the_models_own_right_attempts_without_the_questions(study, tmp_path):
+def test_worked_answers_are_the_models_own_right_attempts_without_the_questions(study, tmp_path, embedder):
     space, setting = study
-    worked, built = asyncio.run(build_worked(space, setting, solver(), nobody))
+    script = solver().script
+    model = ScriptedModel(script=lambda p: ("7", -0.3) if "blue" in p.messages[-1].content else script(p))
+    worked, built = asyncio.run(build_worked(space, setting, model, embedder, nobody))
     right = {i.id for i in setting.splits.pool if i.id != "leak" and int(i.answer) < 40}
     assert set(worked) == right
+    assert built.leaked == ("leak" in {item.id for item in setting.splits.pool})
     assert built.rollouts == 16 * 4
     write_responses(tmp_path / "worked.jsonl", worked)
     text = (tmp_path / "worked.jsonl").read_text()

@@ -136,7 +136,7 @@ def test_rows_that_differ_without_an_edited_entry_void_the_comparison(study, tmp
     asked(study, edits)
     folder = study[0].folder / "counterfactual" / "notes-corrupt-fixed"
     ledger = Ledger(folder / "ledger.jsonl")
-    row = replace(ledger.passes["fit", 0, "notes", "fit3"], text="tampered")
+    row = replace(ledger.passes["fit", 0, "notes", "fit3"], text="tampered", answer="tampered")
     with ledger:
         ledger.append(row)
     with pytest.raises(HeedfulError, match="fit3 recalled no edited entry"):

@@ -8,6 +8,7 @@ import pytest
 from heedful import ScriptedModel
 from heedful.experiments.credit import credit
 from heedful.experiments.derive import Experiment
+from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import record
 from heedful.protocol.workspace import open_workspace
@@ -57,6 +58,25 @@ def study(tmp_path):
     model = ScriptedModel(script=reply)
     asyncio.run(record(space, setting, model, "fit", lambda progress: None))
     return space, setting, model
+
+
+def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study):
+    space, setting, model = study
+    for name in ("q", "t"):
+        file = space.folder / f"{name}.jsonl"
+        row = {"id": f"{name}-sky", "question": "Why green?", "answer": "seven"}
+        file.write_text(file.read_text() + json.dumps(row) + "\n")
+    (space.folder / "notes.jsonl").write_text(
+        json.dumps({"id": "truth", "text": "A red desk opens at seven.", "kind": "fact"}) + "\n"
+    )
+    setting = prepare(space.study, None)
+    asyncio.run(record(space, setting, model, "fit", lambda progress: None))
+    asked = Experiment(
+        name="credit", space=space, setting=setting, model=model, source="notes", tell=lambda *told: None
+    )
+    row = Ledger(space.ledger).passes["fit", 0, "notes", "q-sky"]
+    assert (row.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == ("nothing", True)
+    assert asyncio.run(credit(asked)).rows == 1
 
 
 def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study):

@@ -134,9 +134,7 @@ def policies(draw) -> Policy:
 
 def recorded(path: Path, model: ScriptedModel, kept: dict[str, Source], n: int, side: str = "fit") -> Ledger:
     benchmark = Letters(n, n)
-    recording = Recording(
-        side=side, seed=0, items=benchmark.load(path, side), sources=kept, benchmark=benchmark
-    )
+    recording = Recording(side=side, items=benchmark.load(path, side), sources={0: kept}, benchmark=benchmark)
     ledger = Ledger(path)
     with ledger:
         asyncio.run(Recorder(recording, model, ledger, lambda progress: None).run(2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from heedful import UsageError
 from heedful.protocol.fit import BASELINE, Kind, fit, folds_of, held_of, tune
 from heedful.protocol.harm import Judged, expected_hurts, fit_within_limit, hurts_of
 from heedful.protocol.ledger import Pass, Seen
@@ -179,6 +180,22 @@ def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():
     )
     assert found["careful"] < found["lucky"]
     assert found["timid"] < found["lucky"], "fewer changes, less harm to expect"
+
+
+@pytest.mark.parametrize(
+    ("n", "limit", "enough"), [(1, None, False), (2, None, True), (4, 0.1, False), (7, 0.1, True)]
+)
+def test_a_tiny_fit_side_is_fitted_or_refused_in_a_sentence(n, limit, enough):
+    rng = np.random.default_rng(4)
+    settings = replace(SMALL, harm_limit=limit, families=("gate", "agree"), folds=5)
+    few = world(rng, n, help_rate=0.5, hurt_rate=0.1, telling=0.4)
+    few = Table(tasks=few.tasks, seeds=few.seeds, columns={**few.columns, "other": few.column("bank")})
+    run = fit if limit is None else fit_within_limit
+    if enough:
+        run(few, ["bank", "other"], settings)
+    else:
+        with pytest.raises(UsageError, match="questions"):
+            run(few, ["bank", "other"], settings)
 
 
 def test_seeds_of_a_task_count_once_in_the_certificate():

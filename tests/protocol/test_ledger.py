@@ -87,7 +87,7 @@ def test_what_a_parent_recorded_is_copied_not_decoded(tmp_path):
     parent = recorded(tmp_path / "parent.jsonl", asked, kept, 3)
     benchmark = Letters(3)
     recording = Recording(
-        side="fit", seed=0, items=benchmark.load(tmp_path, "fit"), sources=kept, benchmark=benchmark
+        side="fit", items=benchmark.load(tmp_path, "fit"), sources={0: kept}, benchmark=benchmark
     )
     with Ledger(tmp_path / "child.jsonl", parent) as child:
         asyncio.run(Recorder(recording, asked, child, lambda progress: None).run(2))
@@ -188,7 +188,7 @@ def test_slots_are_kept_full_and_never_exceeded(tmp_path):
 
     benchmark = Letters(12)
     items, kept = benchmark.load(tmp_path, "fit"), {"none": sources()["none"]}
-    recording = Recording(side="fit", seed=0, items=items, sources=kept, benchmark=benchmark)
+    recording = Recording(side="fit", items=items, sources={0: kept}, benchmark=benchmark)
     ledger = Ledger(tmp_path / "l.jsonl")
     with ledger:
         asyncio.run(Recorder(recording, Counting(), ledger, lambda p: None).run(3))

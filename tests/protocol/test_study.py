@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from heedful import (
     LockError,
@@ -162,8 +163,80 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
     assert list(whole_arms.columns) == ["none", "notes"], "one source after the other"
     asyncio.run(open_test_side(space, setting, whole, nobody))
     events = [event["event"] for event in read_journal(space.journal)]
-    assert events == ["locked", "opened the test side", "went on recording the test side"]
+    assert events == [
+        "locked",
+        "opened the test side",
+        "went on recording the test side",
+        "recorded the whole test side",
+    ]
     assert status_of(space, setting)["test_openings"] == 1
+
+
+def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
+    space, setting = locked
+    asleep = ScriptedModel(script=lambda prompt: ModelError("asleep"))
+    with pytest.raises(ModelError):
+        asyncio.run(open_test_side(space, setting, asleep, nobody))
+    assert [event["event"] for event in read_journal(space.journal)] == ["locked"]
+
+
+def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_again(study):
+    text = STUDY.partition("[sources.other]")[0]
+    study.write_text(text.replace('metric = "text"', 'metric = "exact"\nanswer_pattern = "(item)"'))
+    model = shelf_model()
+
+    def recorded():
+        space = open_workspace(study, study.parent / "out")
+        before = len(model.prompts)
+        ledger = asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
+        return sum(row.right for row in ledger.passes.values()), len(model.prompts) - before - 1
+
+    assert recorded() == (0, 600)
+    study.write_text(text.replace('metric = "text"', 'metric = "contains"\nanswer_pattern = "(item)"'))
+    assert recorded() == (0, 0)
+    study.write_text(text)
+    right, asked = recorded()
+    assert right > 200
+    assert asked == 600, "the answer stands elsewhere in the text, so its signals have to be measured anew"
+    study.write_text(text.replace('metric = "text"', 'metric = "number"'))
+    assert recorded()[1] == 0
+
+
+def test_a_change_of_the_metric_breaks_the_lock(locked):
+    space, setting = locked
+    study = replace_struct(setting.study, questions=replace_struct(setting.study.questions, metric="exact"))
+    model = shelf_model()
+    lock = read_json(space.lock, "")
+    assert moved(lock, replace(setting, study=study), model.traits, None, Ledger(space.ledger)) == ["grading"]
+
+
+@pytest.mark.parametrize("change", ["entry", "placement", "model"])
+def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
+    study.write_text(QUICK)
+    space = open_workspace(study, study.parent / "out")
+    model = shelf_model()
+    asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
+    if change == "entry":
+        notes = space.folder / "notes.txt"
+        notes.write_text(notes.read_text() + "\nShelf 3 of the shelf 3 is what is on shelf 3.")
+    elif change == "placement":
+        space.study.write_text(
+            space.study.read_text().replace('placement = "before"', 'placement = "system"')
+        )
+    else:
+        model = replace(model, traits=replace(SCRIPTED, fingerprint="another"))
+    setting = prepare(space.study, None)
+    fit_study(space, setting)
+    with pytest.raises(LockError, match="another bank, prompt or model"):
+        asyncio.run(lock_study(space, setting, model))
+
+
+def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
+    text = QUICK.partition("[sources.other]")[0] + '[fit]\nsignals = ["mean"]\n'
+    study.write_text(text.replace('bank = "notes.txt"', 'bank = "notes.txt"\nsides = ["fit"]'))
+    space, _ = through_lock(study, shelf_model())
+    assert read_json(space.lock, "")["policy"]["first"] == "none"
+    assert not read_json(space.lock, "")["policy"]["sources"]
 
 
 def test_a_journal_that_was_changed_is_refused(locked):
@@ -260,6 +333,8 @@ def test_another_model_breaks_the_lock(locked):
         ('name = "x"\nbenchmark = "golf"\n[sources.retry]\nkind = "retry"\n', "no benchmark 'golf'"),
         (STUDY.replace("fit.jsonl", "gone.jsonl"), "gone.jsonl"),
         (STUDY.replace("[fit]", "[split]\nfit = 10000\n[fit]"), "too many"),
+        (STUDY.replace('["mean", "min"]', '["ptrue"]'), "signals has 'ptrue'"),
+        (STUDY.replace("[fit]", '[fit]\nfamilies = ["gates"]'), "families has 'gates'"),
     ],
 )
 def test_a_wrong_study_file_gets_one_clear_sentence(study, text, complaint):

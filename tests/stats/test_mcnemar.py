@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as oracle
 
 from heedful.errors import UsageError
-from heedful.stats.mcnemar import mcnemar
+from heedful.stats.mcnemar import mcnemar, mcnemar_by_task
 
 counts = st.integers(0, 400)
 
@@ -29,3 +29,11 @@ def test_no_change_at_all_is_no_evidence_and_negative_counts_are_refused():
     assert mcnemar(0, 0) == 1
     with pytest.raises(UsageError, match="counts"):
         mcnemar(-1, 3)
+
+
+def test_copies_of_a_task_prove_nothing_more():
+    differences, tasks = [1, 1, 1, 0, -1], ["a", "b", "c", "d", "e"]
+    once = mcnemar_by_task(differences, tasks)
+    assert once == mcnemar(3, 1)
+    assert mcnemar_by_task(differences * 3, tasks * 3) == once
+    assert mcnemar_by_task([1, -1], ["a", "a"]) == 1

@@ -1,6 +1,7 @@
 """When an answer is right: each metric compares what a model answered with the target."""
 
 import importlib
+import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -109,6 +110,16 @@ def metric_named(name: str) -> Metric:
     raise UsageError(
         f"there is no metric {name!r}; choose {', '.join(METRICS)}, json:PATH or python:MODULE:FUNCTION"
     )
+
+
+def metric_source(name: str) -> str:
+    """The code around a metric of the user's own; empty for heedful's, and where it cannot be read."""
+    if not name.startswith("python:"):
+        return ""
+    try:
+        return inspect.getsource(inspect.getmodule(metric_named(name)) or metric_named(name))
+    except (OSError, TypeError):
+        return ""
 
 
 def _own(place: str) -> Metric:

@@ -54,12 +54,12 @@ def build(
     file = out or space.folder / f"{kind}.jsonl"
     with recording_bars() as tell:
         told = partial(tell, "rollouts")
+        embedder = MiniLM(pull_weights("all-minilm-l6-v2"))
         if kind == "worked":
-            worked, built = asyncio.run(build_worked(space, setting, model, told))
+            worked, built = asyncio.run(build_worked(space, setting, model, embedder, told))
             write_responses(file, worked)
             _show(built, len(worked), file, json)
             return
-        embedder = MiniLM(pull_weights("all-minilm-l6-v2"))
         if kind == "exemplars":
             built = asyncio.run(build_exemplars(space, setting, model, embedder, size, told))
         else:

@@ -77,7 +77,7 @@ async def build_exemplars(
 
 
 async def build_worked(
-    space: Workspace, setting: Setting, model: Model, tell: OnProgress
+    space: Workspace, setting: Setting, model: Model, embedder: Embedder, tell: OnProgress
 ) -> tuple[dict[str, str], Built]:
     """The model's own right attempts at the pool's tasks, by task, as worked answers for exemplars."""
     pool = _pool(setting)
@@ -87,7 +87,10 @@ async def build_worked(
         rows = (row for row in ledger.passes.values() if row.task == item.id and row.right)
         if (row := next(rows, None)) is not None:
             worked[item.id] = _in_form(row.text, setting.benchmark.exemplar(item))
-    return worked, Built(entries=(), leaked=0, rollouts=_calls(ledger))
+    asked = [new_entry(item.question, kind="exemplar", id=item.id) for item in pool if item.id in worked]
+    kept = {entry.id for entry in _unleaked(asked, setting, embedder)}
+    built = Built(entries=(), leaked=len(worked) - len(kept), rollouts=_calls(ledger))
+    return {id: text for id, text in worked.items() if id in kept}, built
 
 
 def _in_form(text: str, exemplar: Entry | None) -> str:
@@ -155,7 +158,7 @@ async def rollouts(
     sources: dict[str, Source] = {"none": RetrySource()}
     for sample in range(1, samples + 1):
         sources[f"sample{sample}"] = RetrySource(temperature=TEMPERATURE, seed=sample)
-    recording = Recording(side="fit", seed=0, items=pool, sources=sources, benchmark=setting.benchmark)
+    recording = Recording(side="fit", items=pool, sources={0: sources}, benchmark=setting.benchmark)
     with Ledger(space.folder / "build" / "ledger.jsonl") as ledger:
         await Recorder(recording, model, ledger, tell).run(setting.study.model.slots)
     return ledger

@@ -97,7 +97,7 @@ async def compare(
         bank = MemoryBank(name, entries, method="bm25")
         inner = MemorySource(bank=bank, placement="system", limit=len(entries), heading=HEADING)
         sources[name] = WholeMemory(inner=inner)
-    recording = Recording(side="test", seed=0, items=items, sources=sources, benchmark=benchmark)
+    recording = Recording(side="test", items=items, sources={0: sources}, benchmark=benchmark)
     with Ledger(ledger_file) as ledger:
         await Recorder(recording, model, ledger, tell).run(slots)
     table = read_table(ledger, "test", [item.id for item in items], [0])

@@ -18,10 +18,11 @@ from heedful.errors import HeedfulError, UsageError
 from heedful.experiments.derive import Experiment, policy_for
 from heedful.governance.damage import corrupted
 from heedful.protocol.replay import Replayer
-from heedful.protocol.table import Bools, Column, Table
+from heedful.protocol.table import Bools, Column, Floats, Table
+from heedful.stats.arrays import by_task
 from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval
-from heedful.stats.mcnemar import mcnemar
+from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.randomisation import randomisation_p_value
 from heedful.types import Entry, Policy, Recall, Side
 
@@ -167,7 +168,6 @@ async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> 
     _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
     repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
     difference = repaired.astype(float) - damaged
-    mixed = bool(hit.any()) and not bool(hit.all())
     return Counterfactual(
         policy=policy,
         side=side,
@@ -180,8 +180,19 @@ async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> 
         },
         hits=_contrast(repaired, damaged, hit, table, rng),
         others=_contrast(repaired, damaged, ~hit, table, rng),
-        localised=randomisation_p_value(difference, hit, rng) if mixed else None,
+        localised=_localised(difference, hit, table.tasks, rng),
     )
+
+
+def _localised(
+    difference: Floats, hit: Bools, tasks: Sequence[str], rng: np.random.Generator
+) -> float | None:
+    """The randomisation test over tasks; rows of one task have the same recalls under every seed."""
+    if hit.all() or not hit.any():
+        return None
+    sums, counts = by_task(difference, tasks)
+    marked, _ = by_task(hit.astype(float), tasks)
+    return randomisation_p_value(sums / counts, marked > 0, rng)
 
 
 def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
@@ -226,5 +237,6 @@ def _contrast(
     if not rows.any():
         return Contrast(rows=0, change=None, helps=0, hurts=0, p=None)
     tasks = [task for task, inside in zip(table.tasks, rows, strict=True) if inside]
-    change = paired_interval((repaired.astype(float) - damaged)[rows], tasks, rng)
-    return Contrast(rows=int(rows.sum()), change=change, helps=helps, hurts=hurts, p=mcnemar(helps, hurts))
+    difference = (repaired.astype(float) - damaged)[rows]
+    change, p = paired_interval(difference, tasks, rng), mcnemar_by_task(difference, tasks)
+    return Contrast(rows=int(rows.sum()), change=change, helps=helps, hurts=hurts, p=p)

@@ -41,7 +41,7 @@ async def credit(asked: Experiment) -> Credits:
     seed = setting.study.seeds[0]  # recalls and greedy passes are the same under every seed
     changed = {
         table.tasks[at]: column.passes[at]
-        for at in (plain.right != column.right).nonzero()[0].tolist()
+        for at in (column.decoded & (plain.right != column.right)).nonzero()[0].tolist()
         if table.seeds[at] == seed
     }
     recalls = original_recalls(table, source, asked.entries)
@@ -52,7 +52,7 @@ async def credit(asked: Experiment) -> Credits:
         rest = {task: _without(found, left) for task, found in recalls.items()}
         sources = frozen(only(setting, side, source), source, rest)
         folder = asked.space.folder / asked.name / f"{source}-without-{left + 1}"
-        ledger, made = await asked.record(folder, f"without entry {left + 1}", sources, changed)
+        ledger, made = await asked.record(folder, f"without entry {left + 1}", sources, changed, seeds=[seed])
         calls += made
         for task in changed:
             if left < len(recalls[task]):

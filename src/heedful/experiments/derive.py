@@ -14,9 +14,9 @@ from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import log_event
-from heedful.protocol.record import Progress, Recorder, Recording
+from heedful.protocol.record import Progress, Recorder
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import now, side_table
+from heedful.protocol.steps import now, recording_of, side_table
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json, write_text
 from heedful.sources.memory import MemorySource
@@ -159,28 +159,23 @@ class Experiment:
         sources: Sources,
         tasks: Collection[str],
         parent: Ledger | None = None,
+        seeds: Sequence[int] | None = None,
     ) -> tuple[Ledger, int]:
         """Passes of these sources, kept in a folder, and how many model calls they took.
 
         What the study, or the variant that is given as `parent`, has recorded already is not decoded again.
         """
-        calls = 0
+        wanted = set(tasks)
+        whole = recording_of(self.setting, self.side)
+        recording = replace(
+            whole,
+            items=[item for item in whole.items if item.id in wanted],
+            sources={seed: sources(seed) for seed in seeds or self.setting.study.seeds},
+        )
         with Ledger(folder / "ledger.jsonl", parent or Ledger(self.space.ledger)) as ledger:
-            splits, wanted = self.setting.splits, set(tasks)
-            every = splits.fit if self.side == "fit" else splits.test
-            items = [item for item in every if item.id in wanted]
-            for seed in self.setting.study.seeds:
-                recording = Recording(
-                    side=self.side,
-                    seed=seed,
-                    items=items,
-                    sources=sources(seed),
-                    benchmark=self.setting.benchmark,
-                )
-                recorder = Recorder(recording, self.model, ledger, partial(self.tell, title))
-                await recorder.run(self.setting.study.model.slots)
-                calls += recorder.calls
-        return ledger, calls
+            recorder = Recorder(recording, self.model, ledger, partial(self.tell, title))
+            await recorder.run(self.setting.study.model.slots)
+        return ledger, recorder.calls
 
 
 def study_policy(space: Workspace) -> Policy:

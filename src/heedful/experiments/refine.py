@@ -81,11 +81,10 @@ async def refine(asked: Experiment, terms: Terms, iterations: int, writer: Model
         written = 0 if replies is None else replies.asked
         entries, replaced = await _replaced(entries, going, table, source, setting, replies)
         label = bank_label(setting, source, entries)
-        fresh = not (space.folder / asked.name / f"{source}-{label}").exists()
         varied = await asked.vary(label, f"iteration {number}", table, entries, parent=ledgers[-1])
         pairs = zip(varied.table.column(source).passes, table.column(source).passes, strict=True)
         changed = [after for after, before in pairs if after.prompt != before.prompt]
-        _require_only_changed(varied.calls, sum(row.calls for row in changed), fresh)
+        _require_only_changed(varied.calls, sum(row.calls for row in changed))
         table = varied.table
         fitted = _fit(table, setting)
         judged = _judged(number, entries, table, source, fitted)
@@ -180,9 +179,9 @@ def _harmed(entry: Entry, table: Table, source: str, items: dict[str, Item]) -> 
     ]
 
 
-def _require_only_changed(calls: int, changed: int, fresh: bool) -> None:
-    """Only passes whose prompt changed may be decoded; a run that was not ended before decodes each."""
-    if calls > changed or (fresh and calls != changed):
+def _require_only_changed(calls: int, changed: int) -> None:
+    """Only passes whose prompt changed may be decoded; fewer are where some had been recorded before."""
+    if calls > changed:
         raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 

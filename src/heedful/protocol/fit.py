@@ -7,6 +7,7 @@ from math import inf
 
 import numpy as np
 
+from heedful.errors import UsageError
 from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.replay import Replayer, Scores
 from heedful.protocol.study import FitSettings
@@ -248,10 +249,13 @@ def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
 def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
     """Rows of all folds but one, and of that one; the seeds of a task stay together."""
     tasks = sorted(set(table.tasks))
+    if len(tasks) < 2:
+        raise UsageError("a policy cannot be chosen on fewer than 2 questions")
+    count = min(settings.folds, len(tasks))
     order = np.random.default_rng(settings.seed).permutation(len(tasks))
-    fold_of = {tasks[task]: place % settings.folds for place, task in enumerate(order)}
+    fold_of = {tasks[task]: place % count for place, task in enumerate(order)}
     folds = np.array([fold_of[task] for task in table.tasks])
-    for fold in range(settings.folds):
+    for fold in range(count):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heedful.errors import UsageError
 from heedful.protocol.fit import (
     BASELINE,
     NO_LIMIT,
@@ -40,9 +41,12 @@ from heedful.types import Policy
 BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, NO_LIMIT)
 """Shares of tasks that a policy may hurt where it is tuned."""
 LONGEST_PATH = 20
+LEAST_TASKS = 5
+"""Two to choose on, three to test on."""
 PRIOR_CHANGES = 20
 """The rate of hurts of like kinds weighs as much as so many changed answers of a kind's own."""
 NOTHING_CERTIFIED = "no policy was certified to keep the harm limit, so the baseline was chosen"
+NOTHING_BETTER = "no policy did better than the baseline on the rows that choose, so none was tested for harm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,10 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     """The best policy that is certified to keep the limit; the baseline when none is."""
     assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
     choosing, testing = halves(table, settings.seed)
+    if len(set(table.tasks)) < LEAST_TASKS:
+        raise UsageError(
+            f"a harm limit needs at least {LEAST_TASKS} questions on the fit side, and hundreds to hold"
+        )
     rows = table.rows(choosing)
     judged = judge_within_budgets(rows, banks, settings)
     tuned, policies = tune_within_budgets(rows, banks, settings, BUDGETS)
@@ -110,7 +118,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         leaders=leaders[:12],
         policies=policies,
         rows=len(table),
-        notes=() if certified else (NOTHING_CERTIFIED,),
+        notes=() if certified else (NOTHING_CERTIFIED if path else NOTHING_BETTER,),
     )
     return fitted, certificate
 
@@ -183,7 +191,7 @@ def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettin
             changes=sum(part.changes for part in parts),
         )
         for (kind, budget), parts in totals.items()
-        if len(parts) == settings.folds
+        if sum(part.rows for part in parts) == len(table)
     ]
 
 
@@ -193,7 +201,7 @@ def _count(judge: Replayer, policy: Policy) -> Counts:
         right=int(replayed.right.sum()),
         calls=int(replayed.calls.sum()),
         rows=len(judge.table),
-        hurts=int((judge.base_right & ~replayed.right).sum()),
+        hurts=hurts_of(judge, policy),
         changes=int(judge.changed(policy, replayed).sum()),
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import heedful.control
 from heedful.benchmarks.items import items_digest
+from heedful.benchmarks.metrics import metric_source
 from heedful.errors import LockError
 from heedful.ports import Model
 from heedful.protocol.ledger import Ledger
@@ -37,6 +38,12 @@ PLANNED = (
 )
 
 
+OPENED, WENT_ON, RECORDED = (
+    "opened the test side",
+    "went on recording the test side",
+    "recorded the whole test side",
+)
+"""Events of a lock's journal."""
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
@@ -104,12 +111,21 @@ def digests(setting: Setting, model: Traits, ledger: Ledger, policy: Mapping[str
     return {
         **found,
         "prompts": digest_of([first_prompt(task).digest for task in tasks]),
+        "grading": digest_of([_grading(setting), [task.answer_pattern for task in tasks]]),
         "policy": digest_of(dict(policy)),
         "model": model.fingerprint,
         "seeds": digest_of(list(setting.study.seeds)),
         "fit passes": passes_digest(ledger, "fit"),
         "code": code_digest(),
     }
+
+
+def _grading(setting: Setting) -> list[str]:
+    """The metric of a person's own questions, with its code where that is theirs too."""
+    if setting.study.questions is None:
+        return []
+    metric = setting.study.questions.metric
+    return [metric, metric_source(metric)]
 
 
 def moved(

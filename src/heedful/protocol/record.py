@@ -8,6 +8,7 @@ from heedful.control import GUARDS
 from heedful.errors import HeedfulError
 from heedful.ports import Benchmark, Model, Source
 from heedful.protocol.ledger import Ledger, Pass, Seen
+from heedful.stages.answer import read_answer
 from heedful.stages.confidence import free_signals
 from heedful.types import Attempt, Decode, Item, Plan, Recall, Side, Task, digest_of
 
@@ -18,13 +19,12 @@ SAME_SCORE = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """One side of a study, one seed."""
+    """One side of a study."""
 
     side: Side
-    seed: int
     items: Sequence[Item]
-    sources: Mapping[str, Source]
-    """`none` first: the controls work on its answer."""
+    sources: Mapping[int, Mapping[str, Source]]
+    """By seed, the same names under each; `none` first: the controls work on its answer."""
     benchmark: Benchmark
 
 
@@ -48,7 +48,7 @@ class Recorder:
         self.done = 0
         self.calls = 0
         self._report = on_progress
-        self._baselines: dict[str, tuple[Attempt, Pass]] = {}
+        self._baselines: dict[tuple[int, str], tuple[Attempt, Pass]] = {}
 
     async def run(self, slots: int) -> None:
         """One source after the other, so that a recording that is ended early has whole arms.
@@ -57,16 +57,17 @@ class Recorder:
         """
         self._tell()
         items = sorted(self.recording.items, key=lambda item: -len(item.question))
-        first, *others = self.recording.sources
+        seeds = list(self.recording.sources)
+        first, *others = self.recording.sources[seeds[0]]
         for names in ([first], others):
-            await self._work([(name, item) for name in names for item in items], slots)
+            await self._work([(s, name, item) for name in names for s in seeds for item in items], slots)
 
-    async def _work(self, passes: Sequence[tuple[str, Item]], slots: int) -> None:
+    async def _work(self, passes: Sequence[tuple[int, str, Item]], slots: int) -> None:
         waiting = iter(passes)
 
         async def worker() -> None:
-            for name, item in waiting:
-                await self._record(name, item)
+            for seed, name, item in waiting:
+                await self._record(seed, name, item)
 
         workers = [asyncio.create_task(worker()) for _ in range(slots)]
         try:
@@ -75,16 +76,16 @@ class Recorder:
             for task in workers:
                 task.cancel()
 
-    async def _record(self, name: str, item: Item) -> None:
-        source = self.recording.sources[name]
+    async def _record(self, seed: int, name: str, item: Item) -> None:
+        source = self.recording.sources[seed][name]
         task = self.recording.benchmark.task(item)
-        baseline = self._baselines.get(item.id)
+        baseline = self._baselines.get((seed, item.id))
         first = None if baseline is None else baseline[0]
         plan = await source.prepare(task, first)
-        empty = self._empty(name, item, source, plan)
+        empty = self._empty(seed, name, item, source, plan)
         row = self.ledger.find(empty)
-        if row is not None:
-            row = _up_to_date(row, plan)
+        if row is not None and self._reads_as_before(row, task):
+            row = self._graded(_up_to_date(row, plan), item)
         elif plan is None:
             row = empty
         else:
@@ -93,20 +94,29 @@ class Recorder:
         if row is not self.ledger.passes.get(row.key):
             self.ledger.append(row)
         if name == "none" and plan is not None:
-            self._baselines[item.id] = _remembered(row, plan), row
+            self._baselines[seed, item.id] = _remembered(row, plan), row
         self.done += 1
         self._tell()
 
-    def _empty(self, name: str, item: Item, source: Source, plan: Plan | None) -> Pass:
+    def _empty(self, seed: int, name: str, item: Item, source: Source, plan: Plan | None) -> Pass:
         return Pass(
             side=self.recording.side,
-            seed=self.recording.seed,
+            seed=seed,
             source=name,
             task=item.id,
             prompt=pass_digest(source, plan),
             model=self.model.traits.fingerprint,
             status="nothing",
         )
+
+    def _reads_as_before(self, row: Pass, task: Task) -> bool:
+        """Whether the answer in a recorded text is what it was; where it is read elsewhere, decode again."""
+        return row.status != "decoded" or read_answer(Decode(text=row.text), task).answer == row.answer
+
+    def _graded(self, row: Pass, item: Item) -> Pass:
+        """A recorded pass with the grade of today: the metric or the target may be another."""
+        right = bool(row.answer) and self.recording.benchmark.grade(row.answer, item)
+        return row if right == row.right else replace(row, right=right)
 
     async def _attempt(
         self, source: Source, plan: Plan, task: Task, baseline: Attempt | None, row: Pass
@@ -141,8 +151,27 @@ class Recorder:
         )
 
     def _tell(self) -> None:
-        total = len(self.recording.items) * len(self.recording.sources)
+        total = len(self.recording.items) * sum(map(len, self.recording.sources.values()))
         self._report(Progress(done=self.done, total=total, calls=self.calls))
+
+
+async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> list[str]:
+    """Sources with passes whose prompt or model is not what the recording would ask for today."""
+    found: dict[str, None] = {}
+    for seed, sources in recording.sources.items():
+        for item in recording.items:
+            task, baseline = recording.benchmark.task(item), None
+            for name, source in sources.items():
+                row = ledger.passes.get((recording.side, seed, name, item.id))
+                if row is None:
+                    found[name] = None
+                    break
+                plan = await source.prepare(task, baseline)
+                if (row.prompt, row.model) != (pass_digest(source, plan), fingerprint):
+                    found[name] = None
+                if name == "none" and plan is not None:
+                    baseline = _remembered(row, plan)
+    return list(found)
 
 
 def pass_digest(source: Source, plan: Plan | None) -> str:

@@ -175,7 +175,9 @@ class Replayer:
         if (one, other, first) not in self._equal:
             column = self.first(one) if first else self.table.column(one)
             pairs = zip(column.passes, self.table.column(other).passes, strict=True)
-            self._equal[one, other, first] = np.array([same_answer(a.answer, b.answer) for a, b in pairs])
+            self._equal[one, other, first] = np.array(
+                [same_answer(a.answer, b.answer) for a, b in pairs], dtype=bool
+            )
         return self._equal[one, other, first]
 
     def _order(self, confidence: Floats) -> tuple[Ints, Floats]:

@@ -1,9 +1,10 @@
 """How far a study is."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import read_journal
+from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.lock import OPENED, read_journal
 from heedful.protocol.setting import Setting
 from heedful.protocol.workspace import Workspace
 from heedful.types import Side
@@ -22,7 +23,7 @@ def status_of(space: Workspace, setting: Setting) -> dict[str, Any]:
         "damaged_rows": [{"line": one.line, "problem": one.problem} for one in ledger.damage],
         "fitted": space.fit.exists(),
         "locked": space.lock.exists(),
-        "test_openings": sum(event["event"] == "opened the test side" for event in events),
+        "test_openings": sum(event["event"] == OPENED for event in events),
     }
 
 
@@ -30,11 +31,17 @@ def _side(ledger: Ledger, setting: Setting, side: Side) -> dict[str, Any]:
     items = setting.splits.fit if side == "fit" else setting.splits.test
     wanted = {item.id for item in items}
     slots = setting.study.model.slots
+    other: Side = "test" if side == "fit" else "fit"
     sources, left = {}, 0.0
     for name in setting.sources(side, 0):
         rows = [row for row in ledger.of(side, name) if row.task in wanted]
         total = len(items) * len(setting.study.seeds)
-        pace = sum(row.seconds for row in rows) / len(rows) if rows else 0.0
+        pace = _pace(rows or list(ledger.of(other, name)) or list(ledger.passes.values()))
         left += (total - len(rows)) * pace / slots
         sources[name] = {"recorded": len(rows), "wanted": total}
     return {"sources": sources, "seconds_left": round(left)}
+
+
+def _pace(rows: Sequence[Pass]) -> float:
+    """Seconds a pass."""
+    return sum(row.seconds for row in rows) / len(rows) if rows else 0.0

@@ -11,8 +11,18 @@ from heedful.ports import Model
 from heedful.protocol.fit import Fitted, Held, fit
 from heedful.protocol.harm import Certificate, fit_within_limit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import log_event, make_lock, passes_digest, probe, refuse_moved
-from heedful.protocol.record import OnProgress, Recorder, Recording
+from heedful.protocol.lock import (
+    OPENED,
+    RECORDED,
+    WENT_ON,
+    log_event,
+    make_lock,
+    passes_digest,
+    probe,
+    read_journal,
+    refuse_moved,
+)
+from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setting import Setting
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json, write_json
@@ -31,19 +41,39 @@ async def record(
 ) -> Ledger:
     """Decode what the ledger and its parent lack of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setting, model)
-    ledger = Ledger(space.ledger, parent)
-    items = setting.splits.fit if side == "fit" else setting.splits.test
-    with ledger:
-        for seed in setting.study.seeds:
-            recording = Recording(
-                side=side,
-                seed=seed,
-                items=items,
-                sources=setting.sources(side, seed),
-                benchmark=setting.benchmark,
-            )
-            await Recorder(recording, model, ledger, on_progress).run(setting.study.model.slots)
+    return await _record(space, setting, model, side, on_progress, parent)
+
+
+async def _record(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    side: Side,
+    on_progress: OnProgress,
+    parent: Ledger | None = None,
+) -> Ledger:
+    with Ledger(space.ledger, parent or refined_ledger(space, setting)) as ledger:
+        await Recorder(recording_of(setting, side), model, ledger, on_progress).run(setting.study.model.slots)
     return ledger
+
+
+def recording_of(setting: Setting, side: Side) -> Recording:
+    """Every pass of a side."""
+    return Recording(
+        side=side,
+        items=setting.splits.fit if side == "fit" else setting.splits.test,
+        sources={seed: setting.sources(side, seed) for seed in setting.study.seeds},
+        benchmark=setting.benchmark,
+    )
+
+
+def refined_ledger(space: Workspace, setting: Setting) -> Ledger | None:
+    """The passes of the round of `heedful study refine` that made a bank of the study: they lie beside it."""
+    for source in setting.study.sources.values():
+        beside = (space.folder / source.bank).parent / "ledger.jsonl"
+        if source.kind == "memory" and beside != space.ledger and beside.exists():
+            return Ledger(beside)
+    return None
 
 
 async def refuse_senseless_logprobs(setting: Setting, model: Model) -> None:
@@ -60,8 +90,11 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     """Choose a policy from the fit side and write it down with how it was chosen."""
     table = side_table(space, setting, "fit")
     refuse_stale(table, setting)
-    banks = [name for name, source in setting.study.sources.items() if source.kind == "memory"]
-    banks = [name for name in banks if name in table.columns]
+    banks = [
+        name
+        for name, source in setting.study.sources.items()
+        if source.kind == "memory" and "test" in source.sides and name in table.columns
+    ]
     settings = setting.study.fit
     unlimited = fit(table, banks, settings)
     if settings.harm_limit is None:
@@ -94,9 +127,15 @@ async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[s
     if space.lock.exists():
         raise LockError(f"{space.lock} exists already: a locked study stays locked; use another folder")
     fitted = read_json(space.fit, "run heedful study fit first")
-    if fitted.get("passes") != passes_digest(Ledger(space.ledger), "fit"):
+    ledger = Ledger(space.ledger)
+    if fitted.get("passes") != passes_digest(ledger, "fit"):
         raise LockError("passes were recorded since the policy was chosen: run heedful study fit again")
-    lock = make_lock(setting, model.traits, await probe(model), Ledger(space.ledger), fitted, now())
+    if stale := await outdated(recording_of(setting, "fit"), ledger, model.traits.fingerprint):
+        raise LockError(
+            f"the passes of {', '.join(stale)} were recorded with another bank, prompt or model: "
+            "run heedful study record, then fit"
+        )
+    lock = make_lock(setting, model.traits, await probe(model), ledger, fitted, now())
     write_json(space.lock, lock)
     log_event(space.journal, "locked", lock["lock"], lock["locked_at"])
     return lock
@@ -116,23 +155,18 @@ async def open_test_side(
     lock = await verify_lock(space, setting, model)
     if not setting.splits.test:
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
-    begun, whole = _test_side_progress(space, setting)
-    event = "went on recording the test side" if begun and not whole else "opened the test side"
-    log_event(space.journal, event, lock["lock"], now())
-    await record(space, setting, model, "test", on_progress)
+    await refuse_senseless_logprobs(setting, model)
+    log_event(space.journal, WENT_ON if _is_open(space, lock["lock"]) else OPENED, lock["lock"], now())
+    await _record(space, setting, model, "test", on_progress)
+    log_event(space.journal, RECORDED, lock["lock"], now())
     return lock
 
 
-def _test_side_progress(space: Workspace, setting: Setting) -> tuple[bool, bool]:
-    """Whether any pass of the test side is recorded, and whether every one is."""
-    held = {key for key in Ledger(space.ledger).passes if key[0] == "test"}
-    wanted = {
-        ("test", seed, source, item.id)
-        for seed in setting.study.seeds
-        for source in setting.sources("test", seed)
-        for item in setting.splits.test
-    }
-    return bool(held), wanted <= held
+def _is_open(space: Workspace, lock: str) -> bool:
+    """Whether the last opening of the test side has not been recorded to its end."""
+    events = [event["event"] for event in read_journal(space.journal) if event["lock"] == lock]
+    said = [event for event in events if event in (OPENED, RECORDED)]
+    return bool(said) and said[-1] == OPENED
 
 
 def fitted_fields(

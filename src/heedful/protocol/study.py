@@ -9,6 +9,7 @@ import msgspec
 
 from heedful.errors import UsageError
 from heedful.memory.bank import Method
+from heedful.stages.confidence import SIGNALS
 from heedful.types import Placement, Side
 
 SourceKind = Literal["memory", "retry", "reflect", "vote", "verify"]
@@ -64,13 +65,16 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     sides: tuple[Side, ...] = ("fit", "test")
 
 
+FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
+
+
 class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a policy is chosen (METHOD: policies)."""
 
     cost: float = 0.01
     """λ of the objective accuracy − λ·calls."""
     folds: int = 5
-    families: tuple[str, ...] = ("gate", "choose", "agree", "cascade", "dual")
+    families: tuple[str, ...] = FAMILIES
     signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
     firsts: tuple[str, ...] | None = None
     """Sources that may decode first; None: no memory, and every bank."""
@@ -110,11 +114,27 @@ def read_study(file: Path) -> Study:
     return study
 
 
+def _check_fit(settings: FitSettings, file: Path) -> None:
+    """Families and signals that do not exist, or that a study does not record, would be left out unseen."""
+    free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
+    for what, given, known in (
+        ("families", settings.families, FAMILIES),
+        ("signals", settings.signals, free),
+    ):
+        if wrong := [one for one in given if one not in known]:
+            raise UsageError(
+                f"{file}: [fit] {what} has {', '.join(map(repr, wrong))}; choose from {', '.join(known)}"
+            )
+    if settings.folds < 2:
+        raise UsageError(f"{file}: [fit] folds must be 2 or more")
+
+
 def _check(study: Study, file: Path) -> None:
     if bool(study.benchmark) == (study.questions is not None):
         raise UsageError(f"{file}: give either benchmark = NAME or a [questions] table")
     if study.questions is not None and bool(study.questions.file) == bool(study.questions.fit):
         raise UsageError(f"{file}: [questions] needs file, or fit and test")
+    _check_fit(study.fit, file)
     for name, source in study.sources.items():
         if name == "none":
             raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")

@@ -6,13 +6,14 @@ from math import inf
 
 import numpy as np
 
+from heedful.errors import UsageError
 from heedful.protocol.ledger import Pass
 from heedful.protocol.replay import Replayed, Replayer
 from heedful.protocol.table import Bools, Floats
 from heedful.report.material import Material
 from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval, wilson
-from heedful.stats.mcnemar import mcnemar
+from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.paired import count_pairs
 from heedful.types import Policy
 
@@ -70,7 +71,13 @@ def main_arms(material: Material) -> tuple[Arm, ...]:
         map(material.tested, (unlimited.policy.first, *unlimited.policy.sources))
     ):
         named[UNLIMITED] = unlimited.policy
-    named[HEEDFUL] = material.lock.policy
+    policy = material.lock.policy
+    if absent := [name for name in (policy.first, *policy.sources) if not material.tested(name)]:
+        raise UsageError(
+            f"the locked policy uses {', '.join(absent)}, whose test side is not whole in the ledger: "
+            "run heedful study test (what is recorded is kept)"
+        )
+    named[HEEDFUL] = policy
     return tuple(measure(material, name, policy) for name, policy in named.items())
 
 
@@ -81,7 +88,7 @@ def measure(material: Material, name: str, policy: Policy) -> Arm:
         name=name,
         policy=policy,
         right=done.right,
-        accuracy=share_of(done.right),
+        accuracy=share_of(done.right, material.tasks),
         paired=compare(material, done.right, material.test.base_right),
         consulted=float(done.consulted.mean()),
         calls=float(done.calls.mean()),
@@ -98,15 +105,15 @@ def compare(material: Material, right: Bools, other: Bools) -> Paired:
         helps=counts.helps,
         hurts=counts.hurts,
         delta=paired_interval(differences, material.tasks, material.rng()),
-        p=mcnemar(counts.helps, counts.hurts),
+        p=mcnemar_by_task(differences, material.tasks),
     )
 
 
-def share_of(right: Bools) -> Interval:
-    """The share of right rows with its Wilson interval."""
-    hits, n = int(right.sum()), len(right)
-    low, high = wilson(hits, n)
-    return Interval(low=low, high=high, value=hits / n, n=n)
+def share_of(right: Bools, tasks: Sequence[str]) -> Interval:
+    """The share of right rows with its Wilson interval, for which the rows of a task count as one."""
+    hits, rows, n = int(right.sum()), len(right), len(set(tasks))
+    low, high = wilson(hits * n / rows, n)
+    return Interval(low=low, high=high, value=hits / rows, n=n)
 
 
 def seconds_of(replayer: Replayer, policy: Policy, done: Replayed) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 
 from heedful.protocol.fit import Kind, recipes
 from heedful.protocol.replay import Replayer
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.report.arms import BASELINE, Arm, Paired, compare, measure
 from heedful.report.material import Material
 from heedful.types import Policy
@@ -84,8 +84,7 @@ def _tuned(material: Material, threshold: float) -> Mapping[Kind, Policy]:
             rank = (-int(scores.right[0]), int(scores.calls[0]))
             if recipe.kind not in best or rank < best[recipe.kind][0]:
                 best[recipe.kind] = rank, replace(recipe.policy, threshold=threshold)
-    families = ("gate", "choose", "agree", "cascade", "dual")
-    ordered = sorted(best, key=lambda kind: families.index(kind.family))
+    ordered = sorted(best, key=lambda kind: FAMILIES.index(kind.family))
     return {kind: best[kind][1] for kind in ordered}
 
 

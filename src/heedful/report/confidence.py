@@ -43,15 +43,19 @@ def bin_rows(material: Material) -> tuple[Bin, ...]:
     right = {"baseline": material.test.base_right}
     right |= {f"always-{bank}": material.test.first(bank).right for bank in material.banks}
     place = ((2 * midranks(confidence) - 1) * BINS // (2 * len(rows))).astype(np.int64)
-    return tuple(_bin(confidence, rows, place == at, right) for at in range(BINS) if (place == at).any())
-
-
-def _bin(confidence: Floats, rows: Ints, inside: Bools, right: Mapping[str, Bools]) -> Bin:
-    return Bin(
-        low=float(confidence[inside].min()),
-        high=float(confidence[inside].max()),
-        right={name: share_of(values[rows[inside]]) for name, values in right.items()},
+    return tuple(
+        Bin(
+            low=float(confidence[place == at].min()),
+            high=float(confidence[place == at].max()),
+            right={name: _share(material, values, rows[place == at]) for name, values in right.items()},
+        )
+        for at in range(BINS)
+        if (place == at).any()
     )
+
+
+def _share(material: Material, right: Bools, rows: Ints) -> Interval:
+    return share_of(right[rows], [material.tasks[row] for row in rows])
 
 
 def keep_surest(material: Material) -> tuple[Kept, ...]:
@@ -60,9 +64,11 @@ def keep_surest(material: Material) -> tuple[Kept, ...]:
     if not len(rows):
         return ()
     order = rows[np.argsort(-confidence, kind="stable")]
-    right = material.test.base_right[order]
     counts = {share: max(1, round(len(order) * share / 100)) for share in SHARES}
-    return tuple(Kept(share=share, accuracy=share_of(right[:count])) for share, count in counts.items())
+    return tuple(
+        Kept(share=share, accuracy=_share(material, material.test.base_right, order[:count]))
+        for share, count in counts.items()
+    )
 
 
 def _known(material: Material) -> tuple[Floats, Ints]:

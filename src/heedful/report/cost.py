@@ -1,10 +1,11 @@
 """What the study cost, and what it would have cost to run every policy that was scored."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.protocol.table import Table
+from heedful.protocol.ledger import Pass
 from heedful.report.material import Material
 
 
@@ -41,8 +42,8 @@ def count_cost(material: Material) -> Cost:
     plain = material.fit.table.column("none")
     passes = policies * story.rows
     return Cost(
-        fit=_spend(material.fit.table),
-        test=_spend(material.test.table),
+        fit=_spend(material.passes["fit"]),
+        test=_spend(material.passes["test"]),
         policies=policies,
         fit_rows=story.rows,
         rerun=Spend(
@@ -54,11 +55,10 @@ def count_cost(material: Material) -> Cost:
     )
 
 
-def _spend(table: Table) -> Spend:
-    columns = table.columns.values()
+def _spend(passes: Sequence[Pass]) -> Spend:
     return Spend(
-        passes=sum(int(column.decoded.sum()) for column in columns),
-        calls=sum(int(column.calls.sum()) for column in columns),
-        tokens=sum(int(column.tokens.sum()) for column in columns),
-        seconds=float(sum(row.seconds for column in columns for row in column.passes)),
+        passes=sum(row.status == "decoded" for row in passes),
+        calls=sum(row.calls for row in passes),
+        tokens=sum(row.prompt_tokens + row.completion_tokens for row in passes),
+        seconds=sum(row.seconds for row in sorted(passes, key=lambda row: row.key)),
     )

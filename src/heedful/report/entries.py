@@ -10,7 +10,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryEffect:
-    """Rows that recalled an entry; entries recalled together share what happened."""
+    """Tasks that recalled an entry; entries recalled together share what happened."""
 
     bank: str
     entry: str
@@ -43,9 +43,11 @@ def weigh_entries(material: Material) -> tuple[BankEffects, ...]:
 
 def _bank(material: Material, bank: str) -> BankEffects:
     rows, helps, hurts = dict[str, int](), dict[str, int](), dict[str, int]()
-    passes = material.test.table.column(bank).passes
-    for row, before in zip(passes, material.test.base_right.tolist(), strict=True):
-        for entry in {seen.entry for seen in row.recalls} if row.status == "decoded" else ():
+    table = material.test.table
+    seed = table.seeds[0]  # recalls and greedy passes are the same under every seed
+    for row, before in zip(table.column(bank).passes, material.test.base_right.tolist(), strict=True):
+        asked = row.status == "decoded" and row.seed == seed
+        for entry in {seen.entry for seen in row.recalls} if asked else ():
             rows[entry] = rows.get(entry, 0) + 1
             helps[entry] = helps.get(entry, 0) + (row.right and not before)
             hurts[entry] = hurts.get(entry, 0) + (before and not row.right)

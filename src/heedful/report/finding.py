@@ -70,7 +70,7 @@ def _verdict(evaluation: Evaluation, tone: Tone) -> str:
     story = evaluation.lock.fit
     if idle(evaluation.lock.policy):
         certificate = story.certificate
-        if certificate is None:
+        if certificate is None or not certificate.path:
             return "No policy with memory did better on the fit side by cross-validation."
         return (
             f"No policy could be certified to spoil at most {percent(certificate.limit)} of answers "
@@ -124,7 +124,7 @@ def _against_controls(evaluation: Evaluation) -> str:
 def _without_limit(evaluation: Evaluation) -> str:
     """What the harm limit costs."""
     found = next((one for one in evaluation.alternatives if one.kind == "unlimited"), None)
-    if found is None:
+    if found is None or idle(found.arm.policy):
         return ""
     return (
         f"Without its harm limit the fit side would have chosen a policy that was right on "

@@ -10,8 +10,6 @@ from heedful.decisions import read_policy
 from heedful.errors import LockError, UsageError
 from heedful.types import Policy, digest_of
 
-OPENED = "opened the test side"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindOf:

@@ -40,8 +40,8 @@ def main_table(evaluation: Evaluation) -> Sheet:
     )
     absent = f" Not recorded on the test side: {', '.join(evaluation.missing)}." if evaluation.missing else ""
     seeds = (
-        " The rows of a question under several seeds are kept together in the intervals of differences; "
-        "p and the intervals of shares count rows."
+        " Helps and hurts count rows; in intervals and p the rows of a question under several seeds count "
+        "as one."
         if evaluation.tasks < evaluation.heedful.n
         else ""
     )

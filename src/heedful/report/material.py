@@ -1,18 +1,18 @@
 """What a report is made of: the lock, the journal, and both sides of the ledger as tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from heedful.errors import LockError, UsageError
-from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import passes_digest, read_journal
+from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.lock import OPENED, passes_digest, read_journal
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json
-from heedful.report.locked import OPENED, Event, Locked, read_lock
+from heedful.report.locked import Event, Locked, read_lock
 from heedful.types import Side
 
 
@@ -24,6 +24,8 @@ class Material:
     events: tuple[Event, ...]
     fit: Replayer
     test: Replayer
+    passes: Mapping[Side, Sequence[Pass]]
+    """All that was recorded of the study's rows, also of sources that are not whole."""
     damaged: int
     """Rows of the ledger that could not be read."""
 
@@ -77,8 +79,14 @@ def gather(space: Workspace) -> Material:
         events=tuple(msgspec.convert(read_journal(space.journal), list[Event])),
         fit=Replayer(_side(ledger, "fit", lock.splits["fit"], lock.seeds)),
         test=Replayer(_side(ledger, "test", lock.splits["test"], lock.seeds)),
+        passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
         damaged=len(ledger.damage),
     )
+
+
+def _passes(ledger: Ledger, side: Side, lock: Locked) -> list[Pass]:
+    tasks = set(lock.splits[side])
+    return [row for row in ledger.passes.values() if row.side == side and row.task in tasks]
 
 
 def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:

@@ -32,7 +32,7 @@ def find_oracle(material: Material, arm: Arm) -> Oracle:
         column = test.table.column(bank)
         anywhere = anywhere | (column.decoded & column.right)
     base = float(test.base_right.mean())
-    found, widest = share_of(routed), share_of(anywhere)
+    found, widest = share_of(routed, material.tasks), share_of(anywhere, material.tasks)
     return Oracle(
         routed=found,
         all_banks=widest,

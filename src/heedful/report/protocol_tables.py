@@ -1,8 +1,9 @@
 """The tables about how the study was done: cost, what was locked, the journal, the fit, the certificate."""
 
+from heedful.protocol.lock import OPENED
 from heedful.report.cost import Spend
 from heedful.report.evaluate import Evaluation
-from heedful.report.locked import OPENED, HarmCertificate, KindOf
+from heedful.report.locked import HarmCertificate, KindOf
 from heedful.report.sheet import Sheet
 from heedful.report.wording import (
     duration,

@@ -95,6 +95,6 @@ def _point(material: Material, policy: Policy, threshold: float) -> ThresholdPoi
         percentile=100 * float(fit.consulted.mean()),
         threshold=threshold,
         fit_accuracy=float(fit.right.mean()),
-        accuracy=share_of(test.right),
+        accuracy=share_of(test.right, material.tasks),
         calls=float(test.calls.mean()),
     )

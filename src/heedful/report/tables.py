@@ -1,11 +1,11 @@
 """The tables that compare arms: alternatives, components, significance."""
 
-from heedful.report.arms import HEEDFUL, Arm
+from heedful.report.arms import HEEDFUL, UNLIMITED, Arm
 from heedful.report.components import PERCENTILE, SIGNAL
 from heedful.report.evaluate import Evaluation
 from heedful.report.main_table import rows_of
 from heedful.report.sheet import Sheet
-from heedful.report.wording import called, change, figure, p_value, percent, plain, share, signed
+from heedful.report.wording import called, change, figure, listed, p_value, percent, plain, share, signed
 from heedful.types import Policy
 
 KINDS = {"always": "always-retrieve", "control": "no memory", "unlimited": "policy without the harm limit"}
@@ -127,13 +127,15 @@ def stages_table(evaluation: Evaluation) -> Sheet:
 def significance_table(evaluation: Evaluation) -> Sheet:
     """Every arm against the baseline."""
     arms = [arm for arm in evaluation.every_arm if arm is not evaluation.baseline]
+    fixed = tuple(arm.name for arm in arms if arm.name in (HEEDFUL, UNLIMITED))
     return Sheet(
         name="significance",
         title="Significance ledger",
         note=(
             f"Every arm against the baseline, n = {rows_of(evaluation)}: paired difference with its "
-            "bootstrap interval over questions, exact two-sided McNemar p, HH = helps − hurts. Only heedful "
-            f"was locked beforehand; the p of the other {len(arms) - 1} arms are not corrected for number."
+            "bootstrap interval over questions, exact two-sided McNemar p, HH = helps − hurts. Only "
+            f"{listed(fixed)} {'was' if len(fixed) == 1 else 'were'} locked beforehand; the p of the other "
+            f"{len(arms) - len(fixed)} arms are not corrected for number."
         ),
         head=("Comparison", "Difference, points", "Low", "High", "p", "HH", "Helps", "Hurts"),
         rows=tuple(_significance_row(arm) for arm in arms),

@@ -1,5 +1,7 @@
 """Arrays as the statistics take them: finite, of one length, never empty."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -7,6 +9,8 @@ from heedful.errors import UsageError
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Groups = Sequence[str] | Sequence[int] | None
+"""The task of each row."""
 
 
 def numbers(values: ArrayLike, what: str, dimensions: int = 1) -> Floats:
@@ -27,3 +31,14 @@ def flags(values: ArrayLike, what: str, length: int) -> Bools:
     if not np.isin(array, (0, 1)).all():
         raise UsageError(f"{what}: only true and false (or 1 and 0) are taken, not {array[:5].tolist()}")
     return array.astype(np.bool_)
+
+
+def by_task(values: Floats, groups: Groups) -> tuple[Floats, Floats]:
+    """The sum and the number of rows of every task; without groups each row is a task."""
+    if groups is None:
+        return values, np.ones_like(values)
+    if len(groups) != len(values):
+        raise UsageError(f"{len(groups)} task ids for {len(values)} differences")
+    _, task = np.unique(np.asarray(groups), return_inverse=True)
+    sums = np.bincount(task, weights=values).astype(np.float64)
+    return sums, np.bincount(task).astype(np.float64)

@@ -1,12 +1,10 @@
 """Bootstrap interval of a mean over tasks."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from heedful.errors import UsageError
-from heedful.stats.arrays import Floats, numbers
+from heedful.stats.arrays import Floats, Groups, by_task, numbers
 from heedful.stats.intervals import Interval, check_level
 
 FEWEST = 100
@@ -14,8 +12,6 @@ FEWEST = 100
 
 CELLS = 1_000_000
 """Weights held in memory at once."""
-
-Groups = Sequence[str] | Sequence[int] | None
 
 
 def paired_interval(
@@ -43,23 +39,12 @@ def paired_interval(
     if resamples < FEWEST:
         raise UsageError(f"{resamples} resamples are too few for an interval: take {FEWEST} or more")
     values = numbers(differences, "differences")
-    sums, counts = _by_task(values, groups)
+    sums, counts = by_task(values, groups)
     means = _resampled_means(sums, counts, rng, resamples)
     tail = (1 - level) / 2
     low, high = np.quantile(means, (tail, 1 - tail), method="inverted_cdf")
     half = _step(sums) / (2 * len(values))
     return Interval(low=float(low) - half, high=float(high) + half, value=float(values.mean()), n=len(sums))
-
-
-def _by_task(values: Floats, groups: Groups) -> tuple[Floats, Floats]:
-    """The sum and the number of rows of every task."""
-    if groups is None:
-        return values, np.ones_like(values)
-    if len(groups) != len(values):
-        raise UsageError(f"{len(groups)} task ids for {len(values)} differences")
-    _, task = np.unique(np.asarray(groups), return_inverse=True)
-    sums = np.bincount(task, weights=values).astype(np.float64)
-    return sums, np.bincount(task).astype(np.float64)
 
 
 def _resampled_means(sums: Floats, counts: Floats, rng: np.random.Generator, resamples: int) -> Floats:

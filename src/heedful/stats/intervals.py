@@ -19,8 +19,8 @@ class Interval:
     n: int
 
 
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95% score interval of a share (Wilson 1927)."""
+def wilson(hits: float, n: int) -> tuple[float, float]:
+    """The 95% score interval of a share (Wilson 1927); hits may be a mean over repetitions."""
     if n <= 0 or not 0 <= hits <= n:
         raise UsageError(f"no interval for {hits} of {n}")
     share, z2 = hits / n, Z95 * Z95

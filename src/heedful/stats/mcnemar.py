@@ -1,6 +1,10 @@
 """Did the policy change more answers for the better than for the worse?"""
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from heedful.errors import UsageError
+from heedful.stats.arrays import Groups, by_task, numbers
 
 
 def mcnemar(helps: int, hurts: int) -> float:
@@ -14,3 +18,9 @@ def mcnemar(helps: int, hurts: int) -> float:
     from scipy.special import bdtr
 
     return min(1.0, 2 * float(bdtr(min(helps, hurts), helps + hurts, 0.5)))
+
+
+def mcnemar_by_task(differences: ArrayLike, groups: Groups) -> float:
+    """The same for differences of rows, where rows of one task (several seeds) count once, by their sum."""
+    sums, _ = by_task(numbers(differences, "differences"), groups)
+    return mcnemar(int(np.count_nonzero(sums > 0)), int(np.count_nonzero(sums < 0)))
