@@ -87,7 +87,11 @@ async def build_worked(
         rows = (row for row in ledger.passes.values() if row.task == item.id and row.right)
         if (row := next(rows, None)) is not None:
             worked[item.id] = _in_form(row.text, setting.benchmark.exemplar(item))
-    asked = [new_entry(item.question, kind="exemplar", id=item.id) for item in pool if item.id in worked]
+    asked = [
+        new_entry(item.question, kind="exemplar", response=worked[item.id], id=item.id)
+        for item in pool
+        if item.id in worked
+    ]
     kept = {entry.id for entry in _unleaked(asked, setting, embedder)}
     built = Built(entries=(), leaked=len(worked) - len(kept), rollouts=_calls(ledger))
     return {id: text for id, text in worked.items() if id in kept}, built
