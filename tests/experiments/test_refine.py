@@ -156,6 +156,27 @@ def test_several_rounds_build_on_each_other(study):
     assert len(model.prompts) - before == 60 + (found.chosen > 0)
 
 
+def test_a_bank_that_comes_back_to_what_was_recorded_costs_no_call(study):
+    space, setting, model = study
+    without = [entry for entry in setting.banks["rules"].entries() if entry.id != "bad"]
+    for earlier in (with_bank(setting, "rules", without), setting):
+        asyncio.run(record(space, earlier, model, "fit", nobody))
+    second = refined(study).iterations[1]
+    assert (second.changed, second.calls) == (20, 0)
+
+
+def test_a_kill_while_the_chosen_passes_are_copied_costs_no_call(study):
+    space, _, model = study
+    before = space.ledger.read_bytes()
+    refined(study)
+    copied = Ledger(space.ledger).passes
+    space.ledger.write_bytes(before)
+    asked = len(model.prompts)
+    asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
+    assert len(model.prompts) - asked == 1, "one question to see that the log-probs make sense"
+    assert Ledger(space.ledger).passes == copied
+
+
 def test_a_refined_study_is_not_overwritten_by_the_file_it_came_from(study, tmp_path):
     refined(study)
     with pytest.raises(UsageError, match="give the folder"):
