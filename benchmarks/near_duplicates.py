@@ -1,0 +1,72 @@
+"""How much of a study's test result rests on bank entries that are near-duplicates of test questions?
+
+Benchmarks made of variations (SVAMP) hold the same story with other numbers on both sides. This splits the
+test rows by whether a recalled entry is nearly the row's own question (cosine of MiniLM at least 0.95), and
+counts the locked policy's helps and hurts in both parts. It needs the benchmark data and no model calls:
+
+    python benchmarks/near_duplicates.py results/svamp --data FOLDER
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from heedful.benchmarks.items import bare_question, normal_question
+from heedful.experiments.build import NEAR_DUPLICATE
+from heedful.experiments.derive import study_policy
+from heedful.memory.embed import MiniLM
+from heedful.models.weights import pull
+from heedful.protocol.replay import Replayer
+from heedful.protocol.setting import prepare
+from heedful.protocol.steps import side_table
+from heedful.protocol.workspace import open_workspace
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    space = open_workspace(given.study, None)
+    setting = prepare(space.study, given.data)
+    table, policy = side_table(space, setting, "test"), study_policy(space)
+    embedder = MiniLM(pull("all-minilm-l6-v2"))
+    items = {item.id: at for at, item in enumerate(setting.splits.test)}
+    questions = embedder.embed([normal_question(item.question) for item in setting.splits.test])
+    near = np.zeros(len(table), dtype=bool)
+    found: dict[str, object] = {"policy_sources": list(policy.sources)}
+    for name in (policy.first, *policy.sources):
+        if name not in setting.banks:
+            continue
+        entries = setting.banks[name].entries()
+        own = embedder.embed([normal_question(bare_question(entry.text)) for entry in entries])
+        alike = own @ questions.T >= NEAR_DUPLICATE
+        place = {entry.id: at for at, entry in enumerate(entries)}
+        found[f"near_entries_{name}"] = f"{int(alike.any(axis=1).sum())} of {len(entries)}"
+        for at, row in enumerate(table.column(name).passes):
+            near[at] |= any(alike[place[seen.entry], items[row.task]] for seen in row.recalls)
+    replayer = Replayer(table)
+    base, final = replayer.base_right, replayer.replay(policy).right
+    for part, rows in (("near", near), ("others", ~near)):
+        helps, hurts = int((final & ~base & rows).sum()), int((base & ~final & rows).sum())
+        found[part] = {
+            "rows": int(rows.sum()),
+            "baseline": round(float(base[rows].mean()), 4) if rows.any() else None,
+            "heedful": round(float(final[rows].mean()), 4) if rows.any() else None,
+            "helps": helps,
+            "hurts": hurts,
+        }
+    if given.json:
+        print(json.dumps(found))
+    else:
+        for key, value in found.items():
+            print(f"{key}: {value}")
+
+
+if __name__ == "__main__":
+    main()
