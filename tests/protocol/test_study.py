@@ -239,6 +239,40 @@ def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
     assert not read_json(space.lock, "")["policy"]["sources"]
 
 
+def test_the_time_left_counts_sources_that_have_not_begun(study):
+    study.write_text(STUDY.partition("[sources.retry]")[0])
+    space = open_workspace(study, study.parent / "out")
+    setting = prepare(space.study, None)
+    ledger = asyncio.run(record(space, setting, shelf_model(), "fit", nobody))
+    plain = [replace(row, seconds=10.0) for row in ledger.passes.values() if row.source == "none"]
+    space.ledger.unlink()
+    with Ledger(space.ledger) as slow:
+        for row in plain:
+            slow.append(row)
+    found = status_of(space, setting)["sides"]
+    passes = {"fit": 2 * 300, "test": 3 * 300}
+    slots = setting.study.model.slots
+    assert {side: found[side]["seconds_left"] * slots for side in found} == {
+        side: 10 * count for side, count in passes.items()
+    }
+
+
+def test_several_seeds_are_recorded_source_by_source(study):
+    study.write_text("seeds = [0, 1]\n" + STUDY.partition("[sources.other]")[0])
+    space = open_workspace(study, study.parent / "out")
+    setting = prepare(space.study, None)
+    whole, asked = shelf_model(), []
+
+    def breaks_off(prompt):
+        asked.append(prompt)
+        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+
+    with pytest.raises(ModelError):
+        asyncio.run(record(space, setting, ScriptedModel(script=breaks_off), "fit", nobody))
+    fit = [item.id for item in setting.splits.fit]
+    assert list(read_table(Ledger(space.ledger), "fit", fit, [0, 1]).columns) == ["none"]
+
+
 def test_a_journal_that_was_changed_is_refused(locked):
     space, setting = locked
     asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
