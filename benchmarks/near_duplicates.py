@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.benchmarks.items import bare_question, normal_question
-from heedful.experiments.build import NEAR_DUPLICATE
+from heedful.experiments.build import near_duplicates
 from heedful.experiments.derive import study_policy
 from heedful.memory.embed import MiniLM
 from heedful.models.weights import pull
@@ -37,15 +36,13 @@ def main() -> None:
     table, policy = side_table(space, setting, "test"), study_policy(space)
     embedder = MiniLM(pull("all-minilm-l6-v2"))
     items = {item.id: at for at, item in enumerate(setting.splits.test)}
-    questions = embedder.embed([normal_question(item.question) for item in setting.splits.test])
     near = np.zeros(len(table), dtype=bool)
     found: dict[str, object] = {"policy_sources": list(policy.sources)}
     for name in (policy.first, *policy.sources):
         if name not in setting.banks:
             continue
         entries = setting.banks[name].entries()
-        own = embedder.embed([normal_question(bare_question(entry.text)) for entry in entries])
-        alike = own @ questions.T >= NEAR_DUPLICATE
+        alike = near_duplicates(entries, setting.splits.test, embedder)
         place = {entry.id: at for at, entry in enumerate(entries)}
         found[f"near_entries_{name}"] = f"{int(alike.any(axis=1).sum())} of {len(entries)}"
         for at, row in enumerate(table.column(name).passes):

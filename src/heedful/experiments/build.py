@@ -29,6 +29,7 @@ from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
+from heedful.protocol.table import Bools
 from heedful.protocol.workspace import Workspace, write_text
 from heedful.sources import RetrySource
 from heedful.types import Entry, Item
@@ -211,10 +212,15 @@ def _unleaked(entries: Sequence[Entry], setting: Setting, embedder: Embedder) ->
     kept = setting.splits.untested(entries)
     if not kept or not setting.splits.test:
         return kept
-    tests = embedder.embed([normal_question(item.question) for item in setting.splits.test])
-    own = embedder.embed([normal_question(bare_question(entry.text)) for entry in kept])
-    near = (own @ tests.T).max(axis=1) >= NEAR_DUPLICATE
-    return [entry for entry, leaks in zip(kept, near.tolist(), strict=True) if not leaks]
+    near = near_duplicates(kept, setting.splits.test, embedder)
+    return [entry for entry, nearly in zip(kept, near, strict=True) if not nearly.any()]
+
+
+def near_duplicates(entries: Sequence[Entry], items: Sequence[Item], embedder: Embedder) -> Bools:
+    """Which entry (row) says nearly the same as which question (column)."""
+    questions = embedder.embed([normal_question(item.question) for item in items])
+    own = embedder.embed([normal_question(bare_question(entry.text)) for entry in entries])
+    return np.asarray(own @ questions.T >= NEAR_DUPLICATE)
 
 
 def _pool(setting: Setting) -> Sequence[Item]:

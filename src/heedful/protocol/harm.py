@@ -32,7 +32,7 @@ from heedful.protocol.fit import (
     held_of,
     tune_within_budgets,
 )
-from heedful.protocol.replay import Replayer
+from heedful.protocol.replay import Replayed, Replayer
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Ints, Table
 from heedful.stats.risk import binomial_p_value, certify_in_order
@@ -146,7 +146,11 @@ def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
 
 def hurts_of(replayer: Replayer, policy: Policy) -> int:
     """Tasks that the policy hurts, under any seed: seeds of one task are no independent draws."""
-    hurt = replayer.base_right & ~replayer.replay(policy).right
+    return _hurt_tasks(replayer, replayer.replay(policy))
+
+
+def _hurt_tasks(replayer: Replayer, replayed: Replayed) -> int:
+    hurt = replayer.base_right & ~replayed.right
     return len({task for task, bad in zip(replayer.table.tasks, hurt, strict=True) if bad})
 
 
@@ -201,7 +205,7 @@ def _count(judge: Replayer, policy: Policy) -> Counts:
         right=int(replayed.right.sum()),
         calls=int(replayed.calls.sum()),
         rows=len(judge.table),
-        hurts=hurts_of(judge, policy),
+        hurts=_hurt_tasks(judge, replayed),
         changes=int(judge.changed(policy, replayed).sum()),
     )
 

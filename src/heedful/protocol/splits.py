@@ -9,7 +9,7 @@ from heedful.benchmarks.items import bare_question, normal_question
 from heedful.errors import UsageError
 from heedful.ports import Benchmark
 from heedful.protocol.study import SplitSettings
-from heedful.types import Entry, Item
+from heedful.types import Entry, Item, Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,9 @@ class Splits:
     test: Sequence[Item]
     pool: Sequence[Item]
     """Rows of the fit side that are not asked: banks are built from them."""
+
+    def asked(self, side: Side) -> Sequence[Item]:
+        return self.fit if side == "fit" else self.test
 
     def untested(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries whose normalised text does not occur on the test side."""

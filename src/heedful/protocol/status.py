@@ -28,7 +28,7 @@ def status_of(space: Workspace, setting: Setting) -> dict[str, Any]:
 
 
 def _side(ledger: Ledger, setting: Setting, side: Side) -> dict[str, Any]:
-    items = setting.splits.fit if side == "fit" else setting.splits.test
+    items = setting.splits.asked(side)
     wanted = {item.id for item in items}
     slots = setting.study.model.slots
     other: Side = "test" if side == "fit" else "fit"

@@ -41,17 +41,6 @@ async def record(
 ) -> Ledger:
     """Decode what the ledger and its parent lack of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setting, model)
-    return await _record(space, setting, model, side, on_progress, parent)
-
-
-async def _record(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    side: Side,
-    on_progress: OnProgress,
-    parent: Ledger | None = None,
-) -> Ledger:
     with Ledger(space.ledger, parent or refined_ledger(space, setting)) as ledger:
         await Recorder(recording_of(setting, side), model, ledger, on_progress).run(setting.study.model.slots)
     return ledger
@@ -61,7 +50,7 @@ def recording_of(setting: Setting, side: Side) -> Recording:
     """Every pass of a side."""
     return Recording(
         side=side,
-        items=setting.splits.fit if side == "fit" else setting.splits.test,
+        items=setting.splits.asked(side),
         sources={seed: setting.sources(side, seed) for seed in setting.study.seeds},
         benchmark=setting.benchmark,
     )
@@ -118,7 +107,7 @@ def refuse_stale(table: Table, setting: Setting) -> None:
 
 
 def side_table(space: Workspace, setting: Setting, side: Side) -> Table:
-    items = setting.splits.fit if side == "fit" else setting.splits.test
+    items = setting.splits.asked(side)
     return read_table(Ledger(space.ledger), side, [item.id for item in items], setting.study.seeds)
 
 
@@ -157,7 +146,9 @@ async def open_test_side(
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
     await refuse_senseless_logprobs(setting, model)
     log_event(space.journal, WENT_ON if _is_open(space, lock["lock"]) else OPENED, lock["lock"], now())
-    await _record(space, setting, model, "test", on_progress)
+    with Ledger(space.ledger) as ledger:
+        recorder = Recorder(recording_of(setting, "test"), model, ledger, on_progress)
+        await recorder.run(setting.study.model.slots)
     log_event(space.journal, RECORDED, lock["lock"], now())
     return lock
 
