@@ -50,6 +50,18 @@ NOTHING_BETTER = "no policy did better than the baseline on the rows that choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A kind of policy tuned under a budget of harm, judged on folds it was not tuned on."""
+
+    kind: Kind
+    budget: float
+    held: Held
+    hurts: int
+    changes: int
+    """Rows on which it says something else than the memory-free pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
     """One policy on the path of tests."""
 
@@ -75,52 +87,62 @@ class Certificate:
 
 def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) -> tuple[Fitted, Certificate]:
     """The best policy that is certified to keep the limit; the baseline when none is."""
-    assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
-    choosing, testing = halves(table, settings.seed)
     if len(set(table.tasks)) < LEAST_TASKS:
         raise UsageError(
             f"a harm limit needs at least {LEAST_TASKS} questions on the fit side, and hundreds to hold"
         )
+    choosing, testing = halves(table, settings.seed)
     rows = table.rows(choosing)
     judged = judge_within_budgets(rows, banks, settings)
     tuned, policies = tune_within_budgets(rows, banks, settings, BUDGETS)
     plain = _plain_held(rows, settings)
     path = safest_first([one for one in judged if (one.kind, one.budget) in tuned], plain.objective)
-    judge = Replayer(table.rows(testing))
-    hurts = [hurts_of(judge, tuned[one.kind, one.budget].policy) for one in path]
-    tasks = len(set(judge.table.tasks))
-    passed = certify_in_order(hurts, tasks, settings.harm_limit, settings.confidence) if path else 0
-    tested = [
-        Tested(
-            choice=tuned[one.kind, one.budget],
-            held=one.held,
-            hurts_chosen_on=one.hurts,
-            hurts=found,
-            p_value=binomial_p_value(found, tasks, settings.harm_limit),
-            certified=place < passed,
-        )
-        for place, (one, found) in enumerate(zip(path, hurts, strict=True))
-    ]
-    certificate = Certificate(
-        limit=settings.harm_limit,
-        confidence=settings.confidence,
-        chosen_on=len(set(rows.tasks)),
-        tested_on=tasks,
-        path=tested,
-    )
-    leaders = sorted((one.held for one in judged if one.budget == NO_LIMIT), key=lambda held: held.rank)
-    certified = [one for one in tested if one.certified]
+    choices = [tuned[one.kind, one.budget] for one in path]
+    certificate = certify(path, choices, Replayer(table.rows(testing)), len(set(rows.tasks)), settings)
+    certified = [one for one in certificate.path if one.certified]
     best = min(certified, key=lambda one: one.held.rank, default=None)
-    chosen = best is not None and best.held.rank < plain.rank
+    if best is None or best.held.rank >= plain.rank:
+        choice, held = _baseline(rows, settings), plain
+    else:
+        choice, held = best.choice, best.held
+    leaders = sorted((one.held for one in judged if one.budget == NO_LIMIT), key=lambda held: held.rank)
     fitted = Fitted(
-        choice=best.choice if best is not None and chosen else _baseline(rows, settings),
-        held=best.held if best is not None and chosen else plain,
+        choice=choice,
+        held=held,
         leaders=leaders[:12],
         policies=policies,
         rows=len(table),
         notes=() if certified else (NOTHING_CERTIFIED if path else NOTHING_BETTER,),
     )
     return fitted, certificate
+
+
+def certify(
+    path: Sequence[Judged], choices: Sequence[Choice], judge: Replayer, chosen_on: int, settings: FitSettings
+) -> Certificate:
+    """Test the policies in the order of the path on rows that had no part in choosing them."""
+    assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
+    hurts = [hurts_of(judge, choice.policy) for choice in choices]
+    tasks = len(set(judge.table.tasks))
+    passed = certify_in_order(hurts, tasks, settings.harm_limit, settings.confidence) if hurts else 0
+    tested = [
+        Tested(
+            choice=choice,
+            held=one.held,
+            hurts_chosen_on=one.hurts,
+            hurts=found,
+            p_value=binomial_p_value(found, tasks, settings.harm_limit),
+            certified=place < passed,
+        )
+        for place, (one, choice, found) in enumerate(zip(path, choices, hurts, strict=True))
+    ]
+    return Certificate(
+        limit=settings.harm_limit,
+        confidence=settings.confidence,
+        chosen_on=chosen_on,
+        tested_on=tasks,
+        path=tested,
+    )
 
 
 def _plain_held(table: Table, settings: FitSettings) -> Held:
@@ -152,18 +174,6 @@ def hurts_of(replayer: Replayer, policy: Policy) -> int:
 def _hurt_tasks(replayer: Replayer, replayed: Replayed) -> int:
     hurt = replayer.base_right & ~replayed.right
     return len({task for task, bad in zip(replayer.table.tasks, hurt, strict=True) if bad})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A kind of policy tuned under a budget of harm, judged on folds it was not tuned on."""
-
-    kind: Kind
-    budget: float
-    held: Held
-    hurts: int
-    changes: int
-    """Rows on which it says something else than the memory-free pass."""
 
 
 class Counts(NamedTuple):
