@@ -81,9 +81,14 @@ def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(heedful
     edits = tmp_path / "edits.jsonl"
     edits.write_text('{"entry": "lamp", "corrupt": "The lamp shelf holds dust."}\n')
     found = heedful("study", "counterfactual", str(study), "--edits", str(edits), "--json").json
-    assert found["content"]["repair"] == 0
-    assert found["content"]["corrupt"] == pytest.approx(-1 / 12)
-    assert "<svg" in (study / "counterfactual.html").read_text()
+    change = found["arms"]["always"]["change"]
+    assert change["fixed-repair"]["value"] == 0
+    assert change["fixed-corrupt"]["value"] == pytest.approx(-1 / 12)
+    assert found["command"] == "heedful study counterfactual shelves --edits edits.jsonl"
+    assert (found["side"], found["tasks"]) == ("fit", 12)
+    page = (study / "counterfactual" / "notes-fit.html").read_text()
+    assert "<svg" in page
+    assert found["command"] in page
     assert "recalls held fixed" in heedful("study", "counterfactual", str(study), "--count", "3").out
 
 

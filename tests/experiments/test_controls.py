@@ -85,10 +85,12 @@ def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
     lock, ledger = space.lock.read_bytes(), space.ledger.read_bytes()
     asked = experiment(study, "controls")
     clean, bad = asyncio.run(controls(asked, [0.8], ["contradictory", "poisoned"]))
-    assert clean.counts["always"].hurts == clean.counts["heedful"].hurts == 0
+    assert clean.arms["always"].counts.hurts == clean.arms["heedful"].counts.hurts == 0
     assert clean.exposed == 0 < bad.exposed
-    assert bad.counts["always"].hurts > 0
-    assert bad.counts["heedful"].hurts == 0
+    assert bad.arms["always"].counts.hurts > 0
+    assert bad.arms["heedful"].counts.hurts == 0
+    assert bad.arms["always"].change.value < 0 == clean.arms["always"].change.value
+    assert bad.changed > 0 == clean.changed
     assert (bad.bad, bad.entries) == (4, 5)
     assert (space.lock.read_bytes(), space.ledger.read_bytes()) == (lock, ledger)
     assert bad.removal["betting"].bad_gone <= bad.removal["betting"].bad
@@ -107,9 +109,9 @@ def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
         ("noise", 0.5, 2),
         ("noise", 0.8, 5),
     ]
-    assert found[0].recorded == 0, "the bank as it is has been recorded"
-    assert len(model.prompts) - before == sum(one.recorded for one in found)
-    assert all(counts.n == 20 for one in found for counts in one.counts.values())
+    assert found[0].changed == 0, "the bank as it is has been recorded"
+    assert len(model.prompts) - before == sum(one.changed for one in found)
+    assert all(arm.counts.n == 20 for one in found for arm in one.arms.values())
     assert found[0].construction is None
     analysis = sensitivity_analysis("sums", "rules", "test", found)
     assert len(analysis.drawings) == 4

@@ -77,6 +77,13 @@ def asked(study, edits):
     return asyncio.run(counterfactual(question, edits))
 
 
+def passes(study, mode):
+    """The passes of the study's notes, or of the corrupted ones."""
+    folder = study[0].folder
+    where = folder if mode is None else folder / "counterfactual" / f"notes-corrupt-{mode}"
+    return list(Ledger(where / "ledger.jsonl").of("fit", "notes"))
+
+
 EDITS = [
     {"entry": "lamp", "corrupt": "The lamp shelf holds dust."},
     {"entry": "rope", "corrupt": "The rope shelf holds glue."},
@@ -88,29 +95,32 @@ def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(study, tmp_
     entries = study[1].banks["notes"].entries()
     before = len(study[2].prompts)
     found = asked(study, read_edits(edited(tmp_path, *EDITS), entries, 0))
-    assert found.original == 1
-    assert found.effects["fixed", "repair"].change.value == 0
-    assert found.effects["fixed", "corrupt"].change.value == pytest.approx(-3 / SHELVES)
-    assert (found.hits.rows, found.hits.helps, found.hits.hurts) == (3, 3, 0)
-    assert found.hits.change.value == 1
-    assert (found.others.rows, found.others.change.value) == (SHELVES - 3, 0)
-    assert found.localised < 0.05
-    assert found.effects["fixed", "repair"].same == found.effects["fixed", "corrupt"].same == 1
-    calls = {key: effect.calls for key, effect in found.effects.items()}
-    assert calls["fixed", "repair"] == calls["free", "repair"] == 0, "what is as it was is not decoded again"
-    assert calls["fixed", "corrupt"] == 3
-    assert len(study[2].prompts) - before == sum(calls.values())
+    worth = found.arms["always"]
+    assert list(found.arms) == ["always"], "nothing is fitted yet"
+    assert worth.original.value == 1
+    assert worth.change["fixed", "repair"].value == 0
+    assert worth.change["fixed", "corrupt"].value == pytest.approx(-3 / SHELVES)
+    assert (worth.hits.rows, worth.hits.helps, worth.hits.hurts) == (found.hits, 3, 0)
+    assert worth.hits.change.value == 1
+    assert (worth.others.rows, worth.others.change.value) == (SHELVES - 3, 0)
+    assert worth.localised < 0.05
+    assert found.same["fixed", "repair"] == found.same["fixed", "corrupt"] == 1
+    changed = found.changed
+    assert changed["fixed", "repair"] == changed["free", "repair"] == 0
+    assert changed["fixed", "corrupt"] == found.hits == 3
+    new = {row.prompt for version in ("free", "fixed") for row in passes(study, version) if row.calls}
+    assert len(study[2].prompts) - before == len(new - {row.prompt for row in passes(study, None)}), (
+        "what is as it was is not decoded again, and what both modes ask only once"
+    )
 
 
 def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
     entries = study[1].banks["notes"].entries()
     found = asked(study, read_edits(edited(tmp_path, *EDITS), entries, 0))
-    assert found.effects["free", "corrupt"].same < 1
-    free, fixed = (
-        found.effects["free", "corrupt"].change.value,
-        found.effects["fixed", "corrupt"].change.value,
-    )
-    assert found.drift["corrupt"] == pytest.approx(free - fixed)
+    assert found.same["free", "corrupt"] < 1
+    worth = found.arms["always"]
+    free, fixed = worth.change["free", "corrupt"].value, worth.change["fixed", "corrupt"].value
+    assert worth.drift["corrupt"].value == pytest.approx(free - fixed)
 
 
 def test_asking_twice_decodes_nothing_new_and_says_the_same(study, tmp_path):
@@ -119,7 +129,7 @@ def test_asking_twice_decodes_nothing_new_and_says_the_same(study, tmp_path):
     before = len(study[2].prompts)
     again = asked(study, edits)
     assert len(study[2].prompts) == before
-    assert again.effects["fixed", "corrupt"].change == first.effects["fixed", "corrupt"].change
+    assert again == first
 
 
 def test_the_studys_own_ledger_is_left_alone(study, tmp_path):
@@ -174,5 +184,6 @@ def test_the_page_says_what_was_found(study, tmp_path):
     edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
     analysis = counterfactual_analysis("shelves", asked(study, edits))
     assert "3 of 12 rows of the fit side had recalled one of them" in analysis.text
-    assert analysis.summary["content"] == {"repair": 0, "corrupt": pytest.approx(-0.25)}
+    change = analysis.summary["arms"]["always"]["change"]
+    assert (change["fixed-repair"]["value"], change["fixed-corrupt"]["value"]) == (0, pytest.approx(-0.25))
     assert "<svg" in analysis.drawings[0].svg

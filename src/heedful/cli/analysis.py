@@ -41,6 +41,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def refine(
+    context: typer.Context,
     place: Place,
     source: SourceName = None,
     iterations: Annotated[int, typer.Option(min=1, help="At most this many rounds.")] = 2,
@@ -68,11 +69,16 @@ def refine(
     with _experiment("refine", place, data, source) as asked:
         writer = open_writer(asked.model, writer_url, writer_model, writer_weights) if replace else None
         found = asyncio.run(run(asked, terms, iterations, writer))
-    _show(asked, refine_analysis(asked.setting.study.name, found), json)
+    _show(context, asked, refine_analysis(asked.setting.study.name, found), json)
 
 
 def credit(
-    place: Place, source: SourceName = None, side: AskedSide = "fit", data: Data = None, json: Json = False
+    context: typer.Context,
+    place: Place,
+    source: SourceName = None,
+    side: AskedSide = "fit",
+    data: Data = None,
+    json: Json = False,
 ) -> None:
     """Leave out each entry that was recalled with others, and see which one carries the outcome."""
     from heedful.experiments.credit import credit as run
@@ -80,10 +86,11 @@ def credit(
 
     with _experiment("credit", place, data, source, side) as asked:
         found = asyncio.run(run(asked))
-    _show(asked, credit_analysis(asked.setting.study.name, found), json)
+    _show(context, asked, credit_analysis(asked.setting.study.name, found), json)
 
 
 def counterfactual(
+    context: typer.Context,
     place: Place,
     source: SourceName = None,
     edits: Annotated[
@@ -105,10 +112,11 @@ def counterfactual(
     with _experiment("counterfactual", place, data, source, side, rows, seed) as asked:
         given = count if edits is None else read_edits(edits, asked.entries, seed)
         found = asyncio.run(run(asked, given))
-    _show(asked, counterfactual_analysis(asked.setting.study.name, found), json)
+    _show(context, asked, counterfactual_analysis(asked.setting.study.name, found), json)
 
 
 def controls(
+    context: typer.Context,
     place: Place,
     source: SourceName = None,
     rate: Annotated[
@@ -132,10 +140,11 @@ def controls(
 
     with _experiment("controls", place, data, source, side, rows, seed) as asked:
         found = asyncio.run(run(asked, sorted(rate or [0.3]), kind or list(KINDS)))
-    _show(asked, controls_analysis(asked.setting.study.name, asked.source, side, found), json)
+    _show(context, asked, controls_analysis(asked.setting.study.name, asked.source, side, found), json)
 
 
 def sensitivity(
+    context: typer.Context,
     place: Place,
     source: SourceName = None,
     size: Annotated[
@@ -160,7 +169,7 @@ def sensitivity(
         raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
     with _experiment("sensitivity", place, data, source, side, rows, seed) as asked:
         found = asyncio.run(run(asked, sizes, noises))
-    _show(asked, sensitivity_analysis(asked.setting.study.name, asked.source, side, found), json)
+    _show(context, asked, sensitivity_analysis(asked.setting.study.name, asked.source, side, found), json)
 
 
 @contextmanager
@@ -193,12 +202,28 @@ def _experiment(
         )
 
 
-def _show(asked: "Experiment", analysis: "Analysis", json: bool) -> None:
+def _show(context: typer.Context, asked: "Experiment", analysis: "Analysis", json: bool) -> None:
     from heedful.report.analysis import write_analysis
 
-    page = write_analysis(asked.space.folder, analysis)
+    page = asked.space.folder / asked.name / f"{asked.source}-{asked.side}.html"
+    summary = write_analysis(
+        page, analysis, {**asked.origin, "command": _command(context, asked.setting.study.name)}
+    )
     if json:
-        print_json(dict(analysis.summary))
+        print_json(summary)
         return
     result().print(analysis.text, markup=False, soft_wrap=True)
     say(f"the page: {page}")
+
+
+def _command(context: typer.Context, study: str) -> str:
+    """The command that is running, with the study by its name and without what does not change its result."""
+    words = ["heedful study", str(context.info_name), study]
+    for option in context.command.params:
+        value = context.params.get(str(option.name))
+        if option.param_type_name != "option" or option.name in ("data", "json") or value == option.default:
+            continue
+        for one in value if isinstance(value, list | tuple) else [value]:
+            told = one.name if isinstance(one, Path) else str(one)
+            words.append(option.opts[0] if one is True else f"{option.opts[0]} {told}")
+    return " ".join(words)

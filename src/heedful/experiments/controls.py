@@ -12,13 +12,12 @@ import msgspec
 from heedful import arms
 from heedful.experiments.derive import Experiment, study_policy
 from heedful.experiments.evidence import table_evidence
+from heedful.experiments.measure import Measured, measure_arms
 from heedful.governance.bounds import RULES, first_condemned
 from heedful.governance.poison import is_bad, spoiled
 from heedful.protocol.fit import tune
-from heedful.protocol.replay import Replayer
 from heedful.protocol.steps import side_table
 from heedful.protocol.table import Table
-from heedful.stats.paired import PairedCounts, count_pairs
 from heedful.types import Policy
 
 
@@ -43,11 +42,11 @@ class Controlled:
     entries: int
     exposed: float
     """Share of rows whose recalls contain a bad entry."""
-    counts: Mapping[str, PairedCounts]
-    """By arm, against the memory-free pass."""
+    arms: Mapping[str, Measured]
     removal: Mapping[str, Removal] = field(default_factory=dict)
     """By retirement rule."""
-    calls: int = 0
+    changed: int = 0
+    """Passes that the bad entries changed, and that had to be recorded."""
 
 
 async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[str]) -> list[Controlled]:
@@ -56,12 +55,25 @@ async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[st
     mixtures = {rate: spoiled(asked.entries, rate, kinds, asked.seed) for rate in rates}
     clean = asked.table()
     size = len(asked.entries)
-    found = [_controlled(clean, asked.source, policies, 0.0, size, 0, 0)]
+
+    def controlled(table: Table, rate: float, entries: int, changed: int) -> Controlled:
+        column = table.column(asked.source)
+        exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
+        return Controlled(
+            rate=rate,
+            bad=entries - size,
+            entries=entries,
+            exposed=sum(exposed) / len(exposed),
+            arms=measure_arms(table, clean, policies),
+            removal={rule: _removal(table, asked.source, rule) for rule in RULES},
+            changed=changed,
+        )
+
+    found = [controlled(clean, 0.0, size, 0)]
     for rate, mixed in mixtures.items():
         label = f"{'-'.join(kinds)}-{rate:g}"
         varied = await asked.vary(label, f"{rate:.0%} bad entries", clean, mixed)
-        bad = len(mixed) - size
-        found.append(_controlled(varied.table, asked.source, policies, rate, len(mixed), bad, varied.calls))
+        found.append(controlled(varied.table, rate, len(mixed), varied.changed))
     return found
 
 
@@ -77,32 +89,6 @@ def control_policies(asked: Experiment) -> dict[str, Policy]:
         if choices:
             policies[family] = min(choices, key=lambda one: one.rank).policy
     return {**policies, "heedful": study_policy(asked.space)}
-
-
-def _controlled(
-    table: Table,
-    source: str,
-    policies: Mapping[str, Policy],
-    rate: float,
-    entries: int,
-    bad: int,
-    calls: int,
-) -> Controlled:
-    replayer = Replayer(table)
-    column = table.column(source)
-    exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
-    return Controlled(
-        rate=rate,
-        bad=bad,
-        entries=entries,
-        exposed=sum(exposed) / len(exposed),
-        counts={
-            arm: count_pairs(replayer.base_right.tolist(), replayer.replay(policy).right.tolist())
-            for arm, policy in policies.items()
-        },
-        removal={rule: _removal(table, source, rule) for rule in RULES},
-        calls=calls,
-    )
 
 
 def _removal(table: Table, source: str, rule: str) -> Removal:

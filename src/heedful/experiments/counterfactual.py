@@ -15,13 +15,14 @@ import msgspec
 import numpy as np
 
 from heedful.errors import HeedfulError, UsageError
-from heedful.experiments.derive import Experiment, policy_for
+from heedful.experiments.derive import Experiment, Variant, policies_using
 from heedful.governance.damage import corrupted
+from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Bools, Column, Floats, Table
 from heedful.stats.arrays import by_task
 from heedful.stats.bootstrap import paired_interval
-from heedful.stats.intervals import Interval
+from heedful.stats.intervals import Interval, share_of
 from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.randomisation import randomisation_p_value
 from heedful.types import Entry, Policy, Recall, Side
@@ -95,16 +96,9 @@ def _saying(entry: Entry, text: str) -> Entry:
     return replace(entry, response=text) if entry.kind == "exemplar" else replace(entry, text=text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """Accuracy under an edit against the original bank."""
-
-    accuracy: float
-    change: Interval
-    same: float
-    """Share of rows whose recalled ids are the original ones, in order."""
-    calls: int
-    """Model calls it took."""
+Version = tuple[str, str]
+"""A mode of retrieval and an edit."""
+VERSIONS: tuple[Version, ...] = tuple((mode, edit) for edit in EDITS for mode in MODES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,17 +113,16 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counterfactual:
+class Worth:
+    """What the edits change in the answers of one policy."""
+
     policy: Policy
-    """Whose answers are counted."""
-    side: Side
-    source: str
-    edits: Mapping[str, Edit]
-    original: float
-    """Accuracy with the bank as it is."""
-    effects: Mapping[tuple[str, str], Effect]
-    """By mode and edit."""
-    drift: Mapping[str, float]
+    original: Interval
+    """Share right with the bank as it is."""
+    right: Mapping[Version, Interval]
+    change: Mapping[Version, Interval]
+    """Against the bank as it is; with fixed recalls the content's part, the first term of eq. 11."""
+    drift: Mapping[str, Interval]
     """By edit, what a free rerun changes beyond the content: the second term of eq. 11."""
     hits: Contrast
     """Rows whose frozen recalls contain an edited entry."""
@@ -138,49 +131,77 @@ class Counterfactual:
     """p-value of the randomisation test: is repair minus corrupt larger on the hits?"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterfactual:
+    side: Side
+    source: str
+    edits: Mapping[str, Edit]
+    rows: int
+    hits: int
+    """Rows whose frozen recalls contain an edited entry."""
+    same: Mapping[Version, float]
+    """Share of rows whose recalled ids are the original ones, in order."""
+    changed: Mapping[Version, int]
+    """Passes whose prompt is another than the study's."""
+    arms: Mapping[str, Worth]
+
+
 async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> Counterfactual:
     """Record what the edits change, and compare; a number asks for so many edits to be made."""
-    side, source, policy = asked.side, asked.source, policy_for(asked.space, asked.source)
-    table = asked.table()
+    table, source = asked.table(), asked.source
     if isinstance(edits, int):
         edits = made_edits(table, source, asked.entries, edits, asked.seed)
-    base = Replayer(table).replay(policy).right
+    varied: dict[Version, Variant] = {}
+    for mode, edit in VERSIONS:
+        # the same prompt is the same pass in both modes, so that drift is none of the decoder's noise
+        parent = varied["free", edit].ledger if mode == "fixed" else None
+        varied[mode, edit] = await _varied(asked, table, edits, mode, edit, parent)
+    columns = {version: one.table.column(source) for version, one in varied.items()}
     hit = _hits(table.column(source), edits)
-    columns: dict[tuple[str, str], Column] = {}
-    effects: dict[tuple[str, str], Effect] = {}
-    rights: dict[tuple[str, str], Bools] = {}
-    rng = np.random.default_rng(0)
-    for edit in EDITS:
-        entries = [getattr(edits[e.id], edit) if e.id in edits else e for e in asked.entries]
-        fixed = original_recalls(table, source, entries)
-        for mode in MODES:
-            recalls = fixed if mode == "fixed" else None
-            title = f"{edit}, {mode} retrieval"
-            varied = await asked.vary(f"{edit}-{mode}", title, table, entries, recalls=recalls)
-            column = columns[mode, edit] = varied.table.column(source)
-            right = rights[mode, edit] = Replayer(varied.table).replay(policy).right
-            effects[mode, edit] = Effect(
-                accuracy=float(right.mean()),
-                change=paired_interval(right.astype(float) - base, table.tasks, rng),
-                same=_same_ids(column, table.column(source)),
-                calls=varied.calls,
-            )
     _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
-    repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
-    difference = repaired.astype(float) - damaged
+    tables = {version: one.table for version, one in varied.items()}
     return Counterfactual(
-        policy=policy,
-        side=side,
+        side=asked.side,
         source=source,
         edits=edits,
-        original=float(base.mean()),
-        effects=effects,
-        drift={
-            edit: effects["free", edit].change.value - effects["fixed", edit].change.value for edit in EDITS
+        rows=len(table),
+        hits=int(hit.sum()),
+        same={version: _same_ids(column, table.column(source)) for version, column in columns.items()},
+        changed={version: one.changed for version, one in varied.items()},
+        arms={
+            arm: _worth(policy, table, tables, hit)
+            for arm, policy in policies_using(asked.space, source).items()
         },
+    )
+
+
+async def _varied(
+    asked: Experiment, table: Table, edits: Mapping[str, Edit], mode: str, edit: str, parent: Ledger | None
+) -> Variant:
+    entries = [getattr(edits[e.id], edit) if e.id in edits else e for e in asked.entries]
+    recalls = original_recalls(table, asked.source, entries) if mode == "fixed" else None
+    title = f"{edit}, {mode} retrieval"
+    return await asked.vary(f"{edit}-{mode}", title, table, entries, recalls=recalls, parent=parent)
+
+
+def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> Worth:
+    rng = np.random.default_rng(0)
+    base = Replayer(table).replay(policy).right
+    rights = {version: Replayer(varied).replay(policy).right for version, varied in tables.items()}
+
+    def change(after: Bools, before: Bools) -> Interval:
+        return paired_interval(after.astype(float) - before, table.tasks, rng)
+
+    repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
+    return Worth(
+        policy=policy,
+        original=share_of(base, table.tasks),
+        right={version: share_of(right, table.tasks) for version, right in rights.items()},
+        change={version: change(right, base) for version, right in rights.items()},
+        drift={edit: change(rights["free", edit], rights["fixed", edit]) for edit in EDITS},
         hits=_contrast(repaired, damaged, hit, table, rng),
         others=_contrast(repaired, damaged, ~hit, table, rng),
-        localised=_localised(difference, hit, table.tasks, rng),
+        localised=_localised(repaired.astype(float) - damaged, hit, table.tasks, rng),
     )
 
 

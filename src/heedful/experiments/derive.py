@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from heedful import arms
 from heedful.decisions import read_policy
-from heedful.errors import StoreError, UsageError
+from heedful.errors import UsageError
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
@@ -92,11 +93,14 @@ def frozen(sources: Sources, source: str, found: Mapping[str, Sequence[Recall]])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The study with another bank: the study's table with its passes, and what they cost."""
+    """A table with the passes of another bank in it, and what they cost."""
 
     table: Table
     ledger: Ledger
+    changed: int
+    """Model calls of the passes whose prompt is another than before."""
     calls: int
+    """Calls that were made for them now; the rest had been recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,20 @@ class Experiment:
     rows: int | None = None
     """Only so many tasks, drawn by the seed."""
     seed: int = 0
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a reader must know to judge the answer."""
+        tasks = len(self.setting.splits.asked(self.side))
+        return {
+            "study": self.setting.study.name,
+            "benchmark": self.setting.benchmark.name,
+            "model": self.model.traits.name,
+            "source": self.source,
+            "side": self.side,
+            "tasks": tasks if self.rows is None else min(self.rows, tasks),
+            "seeds": list(self.setting.study.seeds),
+        }
 
     @property
     def entries(self) -> list[Entry]:
@@ -143,14 +161,20 @@ class Experiment:
         changed = with_bank(self.setting, self.source, entries)
         folder = self.space.folder / self.name / f"{self.source}-{label}"
         if self.setting.study.sources[self.source].bank != "pool":  # those are questions of the benchmark
-            _keep_bank(folder, self.source, entries)
+            write_text(folder / f"{self.source}.jsonl", write_entries(entries, "jsonl"))
         sources = only(changed, self.side, self.source)
         if recalls is not None:
             sources = frozen(sources, self.source, recalls)
         ledger, calls = await self.record(folder, title, sources, table.tasks, parent)
         read = read_table(ledger, self.side, list(dict.fromkeys(table.tasks)), self.setting.study.seeds)
-        columns = {**table.columns, self.source: read.column(self.source)}
-        return Variant(table=replace(table, columns=columns), ledger=ledger, calls=calls)
+        column = read.column(self.source)
+        pairs = zip(column.passes, table.column(self.source).passes, strict=True)
+        return Variant(
+            table=replace(table, columns={**table.columns, self.source: column}),
+            ledger=ledger,
+            changed=sum(after.calls for after, before in pairs if after.prompt != before.prompt),
+            calls=calls,
+        )
 
     async def record(
         self,
@@ -184,13 +208,14 @@ def study_policy(space: Workspace) -> Policy:
     return read_policy(read_json(file, "run heedful study fit first")["policy"])
 
 
-def policy_for(space: Workspace, source: str) -> Policy:
-    """The study's policy where there is one and it uses the source, else the source in every prompt."""
+def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
+    """The source in every prompt, and the study's policy where there is one and it uses the source."""
+    policies = {"always": arms.always(source)}
     if space.lock.exists() or space.fit.exists():
         policy = study_policy(space)
         if source in (policy.first, *policy.sources):
-            return policy
-    return arms.always(source)
+            policies["heedful"] = policy
+    return policies
 
 
 def refuse_closed(space: Workspace, side: Side, doing: str) -> None:
@@ -200,12 +225,3 @@ def refuse_closed(space: Workspace, side: Side, doing: str) -> None:
     if not any(row.side == "test" for row in Ledger(space.ledger).passes.values()):
         raise UsageError("the test side is not open yet: run heedful study test, or give --side fit")
     log_event(space.journal, f"asked the test side again: {doing}", read_json(space.lock, "")["lock"], now())
-
-
-def _keep_bank(folder: Path, name: str, entries: Sequence[Entry]) -> None:
-    """Write down the bank of a variant, so that its passes can be traced."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be made: {error.strerror}") from error
-    write_text(folder / f"{name}.jsonl", write_entries(entries, "jsonl"))

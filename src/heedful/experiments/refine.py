@@ -39,7 +39,7 @@ class Iteration:
     retired: Sequence[Sentence]
     replaced: Sequence[Entry]
     changed: int
-    """Passes whose prompt is another than in the iteration before."""
+    """Passes with memory whose prompt is another than in the iteration before."""
     calls: int
     """Model calls that took; the rest was recorded already."""
     written: int
@@ -82,9 +82,7 @@ async def refine(asked: Experiment, terms: Terms, iterations: int, writer: Model
         entries, replaced = await _replaced(entries, going, table, source, setting, replies)
         label = bank_label(setting, source, entries)
         varied = await asked.vary(label, f"iteration {number}", table, entries, parent=ledgers[-1])
-        pairs = zip(varied.table.column(source).passes, table.column(source).passes, strict=True)
-        changed = [after for after, before in pairs if after.prompt != before.prompt]
-        _require_only_changed(varied.calls, sum(row.calls for row in changed))
+        _require_only_changed(varied.calls, varied.changed)
         table = varied.table
         fitted = _fit(table, setting)
         judged = _judged(number, entries, table, source, fitted)
@@ -93,7 +91,7 @@ async def refine(asked: Experiment, terms: Terms, iterations: int, writer: Model
                 judged,
                 retired=going,
                 replaced=replaced,
-                changed=len(changed),
+                changed=varied.changed,
                 calls=varied.calls,
                 written=0 if replies is None else replies.asked - written,
             )

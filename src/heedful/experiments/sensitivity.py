@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heedful.experiments.controls import control_policies
-from heedful.experiments.derive import Experiment, Variant
+from heedful.experiments.derive import Experiment
+from heedful.experiments.measure import Measured, measure_arms
 from heedful.governance.poison import KINDS, spoiled
-from heedful.protocol.replay import Replayer
 from heedful.protocol.workspace import Workspace
-from heedful.stats.paired import PairedCounts, count_pairs
-from heedful.types import Entry, Policy
+from heedful.types import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +22,9 @@ class Point:
     entries: int
     construction: float | None
     """Model calls that building so many entries took; None where that is not known."""
-    counts: Mapping[str, PairedCounts]
-    calls: Mapping[str, float]
-    """By arm, a task."""
-    tokens: Mapping[str, float]
-    recorded: int
-    """Model calls that this point took."""
+    arms: Mapping[str, Measured]
+    changed: int
+    """Passes that this bank changed, and that had to be recorded."""
 
 
 async def sensitivity(asked: Experiment, sizes: Sequence[float], noises: Sequence[float]) -> list[Point]:
@@ -48,7 +44,16 @@ async def sensitivity(asked: Experiment, sizes: Sequence[float], noises: Sequenc
     for axis, value, bank in variants:
         varied = await asked.vary(f"{axis}-{value:g}", f"{axis} {value:g}", table, bank)
         built = None if each is None else each * (len(bank) if axis == "size" else len(entries))
-        points.append(_point(axis, value, len(bank), built, varied, policies))
+        points.append(
+            Point(
+                axis=axis,
+                value=value,
+                entries=len(bank),
+                construction=built,
+                arms=measure_arms(varied.table, table, policies),
+                changed=varied.changed,
+            )
+        )
     return points
 
 
@@ -60,26 +65,3 @@ def _built_calls(space: Workspace, bank: str, entries: int) -> float | None:
     files = [folder / name for name in ("ledger.jsonl", "replies.jsonl")]
     lines = sum(file.read_bytes().count(b"\n") for file in files if file.exists())
     return lines / entries if lines and entries else None
-
-
-def _point(
-    axis: str,
-    value: float,
-    entries: int,
-    construction: float | None,
-    varied: Variant,
-    policies: Mapping[str, Policy],
-) -> Point:
-    replayer = Replayer(varied.table)
-    done = {arm: replayer.replay(policy) for arm, policy in policies.items()}
-    base = replayer.base_right.tolist()
-    return Point(
-        axis=axis,
-        value=value,
-        entries=entries,
-        construction=construction,
-        counts={arm: count_pairs(base, one.right.tolist()) for arm, one in done.items()},
-        calls={arm: float(one.calls.mean()) for arm, one in done.items()},
-        tokens={arm: float(one.tokens.mean()) for arm, one in done.items()},
-        recorded=varied.calls,
-    )

@@ -1,10 +1,11 @@
 """A page about one question asked of a study: tables, figures and the same numbers as JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.experiments.measure import Measured
 from heedful.protocol.workspace import write_json, write_text
 from heedful.report.drawing import Drawing
 from heedful.report.markdown import markdown_report
@@ -14,8 +15,6 @@ from heedful.report.sheet import Sheet, plain_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    name: str
-    """Of its files."""
     title: str
     sentences: Sequence[str]
     """What was found, in words."""
@@ -29,12 +28,34 @@ class Analysis:
         return "\n\n".join(["\n".join(self.sentences), *(plain_text(sheet) for sheet in self.sheets)])
 
 
-def write_analysis(folder: Path, analysis: Analysis) -> Path:
-    """Write the page as HTML, Markdown and JSON into a study's folder; returns the HTML file."""
-    page = folder / f"{analysis.name}.html"
-    write_text(page, small_page(analysis.title, analysis.sentences, (*analysis.drawings, *analysis.sheets)))
-    write_text(
-        folder / f"{analysis.name}.md", markdown_report(analysis.title, analysis.sentences, analysis.sheets)
+def write_analysis(page: Path, analysis: Analysis, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the page as HTML, and beside it as Markdown and JSON; returns what the JSON holds."""
+    said = [*analysis.sentences, _about(origin)]
+    summary = {**origin, **analysis.summary}
+    write_text(page, small_page(analysis.title, said, (*analysis.drawings, *analysis.sheets)))
+    write_text(page.with_suffix(".md"), markdown_report(analysis.title, said, analysis.sheets))
+    write_json(page.with_suffix(".json"), summary)
+    return summary
+
+
+def _about(origin: Mapping[str, Any]) -> str:
+    seeds = ", ".join(map(str, origin["seeds"]))
+    return (
+        f"{origin['tasks']} tasks of the {origin['side']} side of {origin['benchmark']}, "
+        f"model {origin['model']}, seeds {seeds}. Made by: {origin['command']}"
     )
-    write_json(folder / f"{analysis.name}.json", analysis.summary)
-    return page
+
+
+def arm_fields(measured: Measured) -> dict[str, Any]:
+    """An arm as JSON."""
+    return {
+        "n": measured.counts.n,
+        "accuracy": measured.right.value,
+        "right": asdict(measured.right),
+        "hurt": asdict(measured.hurt),
+        "change": asdict(measured.change),
+        "helps": measured.counts.helps,
+        "hurts": measured.counts.hurts,
+        "calls_per_task": measured.calls,
+        "tokens_per_task": measured.tokens,
+    }

@@ -12,7 +12,7 @@ from heedful.protocol.replay import Replayed, Replayer
 from heedful.protocol.table import Bools, Floats
 from heedful.report.material import Material
 from heedful.stats.bootstrap import paired_interval
-from heedful.stats.intervals import Interval, wilson
+from heedful.stats.intervals import Interval, share_of
 from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.paired import count_pairs
 from heedful.types import Policy
@@ -107,13 +107,6 @@ def compare(material: Material, right: Bools, other: Bools) -> Paired:
         delta=paired_interval(differences, material.tasks, material.rng()),
         p=mcnemar_by_task(differences, material.tasks),
     )
-
-
-def share_of(right: Bools, tasks: Sequence[str]) -> Interval:
-    """The share of right rows with its Wilson interval, for which the rows of a task count as one."""
-    hits, rows, n = int(right.sum()), len(right), len(set(tasks))
-    low, high = wilson(hits * n / rows, n)
-    return Interval(low=low, high=high, value=hits / rows, n=n)
 
 
 def seconds_of(replayer: Replayer, policy: Policy, done: Replayed) -> Floats:

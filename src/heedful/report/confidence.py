@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedful.protocol.table import Bools, Floats, Ints
-from heedful.report.arms import share_of
 from heedful.report.components import SIGNAL
 from heedful.report.material import Material
-from heedful.stats.intervals import Interval
+from heedful.stats.intervals import Interval, share_of
 from heedful.stats.ranking import midranks
 
 BINS = 10

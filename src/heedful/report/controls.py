@@ -5,11 +5,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from heedful.experiments.controls import Controlled
-from heedful.report.analysis import Analysis
+from heedful.report.analysis import Analysis, arm_fields
 from heedful.report.drawing import BLUE, GREEN, ORANGE, PURPLE, Drawing, draw
 from heedful.report.sheet import Sheet
-from heedful.report.wording import percent, points
-from heedful.stats.intervals import wilson
+from heedful.report.wording import change, percent, points, share
 from heedful.types import Side
 
 if TYPE_CHECKING:
@@ -20,28 +19,27 @@ COLOURS = {"always": ORANGE, "gate": PURPLE, "choose": GREEN, "heedful": BLUE}
 
 def controls_analysis(study: str, source: str, side: Side, found: Sequence[Controlled]) -> Analysis:
     return Analysis(
-        name="controls",
         title=f"{study}: bad entries in {source}",
         sentences=_sentences(source, side, found),
         sheets=(_harm(found), _removals(found)),
         drawings=(_figure(found),),
-        summary=_summary(source, side, found),
+        summary={"rates": [_rate(one) for one in found]},
     )
 
 
 def _sentences(source: str, side: Side, found: Sequence[Controlled]) -> list[str]:
     clean, worst = found[0], found[-1]
-    n = clean.counts["always"].n
+    n = clean.arms["always"].counts.n
     said = [
         f"{worst.bad} bad entries among {worst.entries} of {source} ({worst.rate:.0%}); they reached the "
         f"prompt of {percent(worst.exposed)} of {n} rows of the {side} side. "
         "Every arm was chosen on the clean fit side."
     ]
-    for arm, counts in worst.counts.items():
-        before = clean.counts[arm]
+    for arm, measured in worst.arms.items():
+        before = clean.arms[arm].counts.hurts
         said.append(
-            f"{arm}: {percent(counts.accuracy)} right ({points(counts.accuracy - before.accuracy)} points "
-            f"against the clean bank), {counts.hurts} hurts ({before.hurts} with the clean bank)."
+            f"{arm}: {percent(measured.right.value)} right ({change(measured.change)} points against the "
+            f"clean bank), {measured.counts.hurts} hurts ({before} with the clean bank)."
         )
     return said
 
@@ -49,16 +47,16 @@ def _sentences(source: str, side: Side, found: Sequence[Controlled]) -> list[str
 def _harm(found: Sequence[Controlled]) -> Sheet:
     rows = []
     for one in found:
-        for arm, counts in one.counts.items():
-            low, high = wilson(counts.hurts, counts.n)
+        for arm, measured in one.arms.items():
             rows.append(
                 (
                     f"{one.rate:.0%} bad, {arm}",
-                    percent(counts.accuracy),
-                    points(counts.delta),
-                    str(counts.helps),
-                    str(counts.hurts),
-                    f"{percent(counts.hurts / counts.n)} [{100 * low:.1f}, {100 * high:.1f}]",
+                    share(measured.right),
+                    points(measured.counts.delta),
+                    change(measured.change) if one.bad else "",
+                    str(measured.counts.helps),
+                    str(measured.counts.hurts),
+                    share(measured.hurt),
                     percent(one.exposed),
                 )
             )
@@ -66,8 +64,12 @@ def _harm(found: Sequence[Controlled]) -> Sheet:
         name="harm",
         title="Harm by arm",
         note="Helps and hurts against the answer without memory. Exposed: rows whose recalls contain a bad "
-        "entry. The share of hurts has a 95% Wilson interval.",
-        head=("Bank, arm", "Right", "Against no memory", "Helps", "Hurts", "Hurts, share [95%]", "Exposed"),
+        "entry. Shares have 95% Wilson intervals, differences (in percentage points) 95% bootstrap intervals "
+        "over tasks.",
+        head=(
+            *("Bank, arm", "Right [95%]", "Against no memory", "Against the clean bank [95%]"),
+            *("Helps", "Hurts", "Hurts, share [95%]", "Exposed"),
+        ),
         rows=tuple(rows),
         marked=frozenset(at for at, row in enumerate(rows) if row[0].endswith("heedful")),
     )
@@ -95,7 +97,7 @@ def _figure(found: Sequence[Controlled]) -> Drawing:
 
     def paint(axes: "Axes") -> None:
         for arm, colour in COLOURS.items():
-            shares = [100 * one.counts[arm].hurts / one.counts[arm].n for one in found]
+            shares = [100 * one.arms[arm].hurt.value for one in found]
             axes.plot(rates, shares, marker="o", color=colour, label=arm)
         axes.set_xlabel("bad entries in the bank, %")
         axes.set_ylabel("answers spoiled by memory, %")
@@ -104,33 +106,18 @@ def _figure(found: Sequence[Controlled]) -> Drawing:
         axes.legend(loc="upper left")
 
     told = "; ".join(
-        f"{arm} {one.counts[arm].hurts} hurts at {one.rate:.0%}" for one in found for arm in COLOURS
+        f"{arm} {one.arms[arm].counts.hurts} hurts at {one.rate:.0%}" for one in found for arm in COLOURS
     )
     return draw("controls", told, "Answers that were right without memory and wrong in the end.", 2.8, paint)
 
 
-def _summary(source: str, side: Side, found: Sequence[Controlled]) -> dict[str, Any]:
+def _rate(one: Controlled) -> dict[str, Any]:
     return {
-        "source": source,
-        "side": side,
-        "rates": [
-            {
-                "rate": one.rate,
-                "bad": one.bad,
-                "entries": one.entries,
-                "exposed": one.exposed,
-                "calls": one.calls,
-                "arms": {
-                    arm: {
-                        "n": counts.n,
-                        "accuracy": counts.accuracy,
-                        "helps": counts.helps,
-                        "hurts": counts.hurts,
-                    }
-                    for arm, counts in one.counts.items()
-                },
-                "removal": {rule: asdict(removal) for rule, removal in one.removal.items()},
-            }
-            for one in found
-        ],
+        "rate": one.rate,
+        "bad": one.bad,
+        "entries": one.entries,
+        "exposed": one.exposed,
+        "changed": one.changed,
+        "arms": {arm: arm_fields(measured) for arm, measured in one.arms.items()},
+        "removal": {rule: asdict(removal) for rule, removal in one.removal.items()},
     }

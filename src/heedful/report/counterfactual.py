@@ -3,11 +3,11 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from heedful.experiments.counterfactual import EDITS, MODES, Contrast, Counterfactual
+from heedful.experiments.counterfactual import EDITS, VERSIONS, Contrast, Counterfactual, Version, Worth
 from heedful.report.analysis import Analysis
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet
-from heedful.report.wording import change, p_value, percent, points, policy_words
+from heedful.report.wording import change, p_value, percent, policy_words, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def counterfactual_analysis(study: str, found: Counterfactual) -> Analysis:
     return Analysis(
-        name="counterfactual",
         title=f"{study}: what the content of {found.source} is worth",
         sentences=_sentences(found),
         sheets=(_effects(found), _localisation(found), _edits(found)),
@@ -25,47 +24,59 @@ def counterfactual_analysis(study: str, found: Counterfactual) -> Analysis:
 
 
 def _sentences(found: Counterfactual) -> list[str]:
-    fixed = {edit: found.effects["fixed", edit] for edit in EDITS}
     said = [
-        f"{len(found.edits)} entries of {found.source} were edited; {found.hits.rows} of "
-        f"{found.hits.rows + found.others.rows} rows of the {found.side} side had recalled one of them.",
-        "With the recalls held fixed, the repaired bank changes accuracy by "
-        f"{change(fixed['repair'].change)} points and the corrupted one by "
-        f"{change(fixed['corrupt'].change)}.",
+        f"{len(found.edits)} entries of {found.source} were edited; {found.hits} of {found.rows} rows of the "
+        f"{found.side} side had recalled one of them.",
         "Rows that had recalled no edited entry are the same under both edits, as they must be.",
-        f"Counted are the answers of this policy. {policy_words(found.policy)}",
     ]
-    if found.hits.change is not None and found.localised is not None:
-        said.append(
-            f"On the rows that had, repair minus corrupt is {change(found.hits.change)} points "
-            f"({found.hits.helps} helps, {found.hits.hurts} hurts); a one-sided randomisation test of "
-            f"whether the difference sits on them gives p = {p_value(found.localised)}."
+    for arm, worth in found.arms.items():
+        fixed = {edit: change(worth.change["fixed", edit]) for edit in EDITS}
+        line = (
+            f"{arm}: with the recalls held fixed, the repaired bank changes accuracy by {fixed['repair']} "
+            f"points and the corrupted one by {fixed['corrupt']}."
         )
+        if worth.hits.change is not None and worth.localised is not None:
+            line += (
+                f" On the rows that had recalled an edited entry, repair minus corrupt is "
+                f"{change(worth.hits.change)} points ({worth.hits.helps} helps, {worth.hits.hurts} hurts); a "
+                "one-sided randomisation test of whether the difference sits on them gives "
+                f"p = {p_value(worth.localised)}."
+            )
+        said.append(line)
+    if "heedful" in found.arms:
+        said.append(f"The policy of heedful: {policy_words(found.arms['heedful'].policy)}")
     return said
+
+
+def _named(version: Version) -> str:
+    mode, edit = version
+    return f"{edit}, {'recalled again' if mode == 'free' else 'recalls held fixed'}"
 
 
 def _effects(found: Counterfactual) -> Sheet:
     rows = []
-    for edit in EDITS:
-        for mode in MODES:
-            effect = found.effects[mode, edit]
+    for arm, worth in found.arms.items():
+        rows.append((f"{arm}, as it is", share(worth.original), "", "", "", ""))
+        for version in VERSIONS:
+            mode, edit = version
             rows.append(
                 (
-                    f"{edit}, {'recalled again' if mode == 'free' else 'recalls held fixed'}",
-                    percent(effect.accuracy),
-                    change(effect.change),
-                    percent(effect.same),
-                    points(found.drift[edit]) if mode == "free" else "0",
-                    str(effect.calls),
+                    f"{arm}, {_named(version)}",
+                    share(worth.right[version]),
+                    change(worth.change[version]),
+                    change(worth.drift[edit]) if mode == "free" else "",
+                    percent(found.same[version]),
+                    str(found.changed[version]),
                 )
             )
     return Sheet(
         name="effects",
         title="Effect of the edits",
-        note=f"Accuracy with the bank as it is: {percent(found.original)}. Change in percentage points with "
-        "a 95% bootstrap interval over tasks. Same: share of rows whose recalled entries are the original "
-        "ones. Drift: what recalling again changes beyond the content.",
-        head=("Edit", "Right", "Change, points [95%]", "Same", "Drift, points", "Calls"),
+        note="Right with a 95% Wilson interval; change against the bank as it is, in percentage points with "
+        "a 95% bootstrap interval over tasks. Drift: what recalling again changes beyond the content. Same: "
+        "share of rows whose recalled entries are the original ones. Changed: passes "
+        "with another prompt, the same for every arm.",
+        head=("Arm, edit", "Right [95%]", "Change, points [95%]", "Drift, points [95%]", "Same", "Changed"),
         rows=tuple(rows),
     )
 
@@ -73,21 +84,19 @@ def _effects(found: Counterfactual) -> Sheet:
 def _localisation(found: Counterfactual) -> Sheet:
     def row(name: str, one: Contrast) -> tuple[str, ...]:
         told = "" if one.change is None else change(one.change)
-        return (
-            name,
-            str(one.rows),
-            told,
-            str(one.helps),
-            str(one.hurts),
-            "" if one.p is None else p_value(one.p),
-        )
+        p = "" if one.p is None else p_value(one.p)
+        return name, str(one.rows), told, str(one.helps), str(one.hurts), p
 
     return Sheet(
         name="localisation",
         title="Repair minus corrupt, recalls held fixed",
         note="Hits: rows whose frozen recalls contain an edited entry. p: exact McNemar test.",
-        head=("Rows", "n", "Change, points [95%]", "Helps", "Hurts", "p"),
-        rows=(row("hits", found.hits), row("others", found.others)),
+        head=("Arm, rows", "n", "Change, points [95%]", "Helps", "Hurts", "p"),
+        rows=tuple(
+            row(f"{arm}, {name}", one)
+            for arm, worth in found.arms.items()
+            for name, one in (("hits", worth.hits), ("others", worth.others))
+        ),
     )
 
 
@@ -108,15 +117,16 @@ def _edits(found: Counterfactual) -> Sheet:
 
 
 def _figure(found: Counterfactual) -> Drawing:
-    places = [(edit, mode) for edit in EDITS for mode in MODES]
+    places = [(arm, version) for arm in found.arms for version in VERSIONS][::-1]
 
     def paint(axes: "Axes") -> None:
-        for place, (edit, mode) in enumerate(reversed(places)):
-            effect, colour = found.effects[mode, edit].change, BLUE if edit == "repair" else ORANGE
+        for place, (arm, version) in enumerate(places):
+            mode, edit = version
+            effect, colour = found.arms[arm].change[version], BLUE if edit == "repair" else ORANGE
             axes.plot((100 * effect.low, 100 * effect.high), (place, place), color=colour, linewidth=2)
             axes.plot(100 * effect.value, place, "o" if mode == "fixed" else "s", color=colour, markersize=6)
         axes.axvline(0, color=GREY, linestyle=":", linewidth=1)
-        axes.set_yticks(range(len(places)), [f"{edit}, {mode}" for edit, mode in reversed(places)])
+        axes.set_yticks(range(len(places)), [f"{arm}, {edit}, {mode}" for arm, (mode, edit) in places])
         axes.set_xlabel("change in accuracy, percentage points (95% intervals)")
         axes.set_title("What the edits change")
 
@@ -125,29 +135,33 @@ def _figure(found: Counterfactual) -> Drawing:
         "Change in accuracy under repaired and corrupted entries, recalled again and with recalls held fixed",
         "Squares: recalled again with the edited bank. Circles: the recalls held fixed, so that only the "
         "content differs.",
-        2.2,
+        1.2 + 0.25 * len(places),
         paint,
     )
 
 
 def _summary(found: Counterfactual) -> dict[str, Any]:
     return {
-        "side": found.side,
-        "source": found.source,
         "edited": list(found.edits),
-        "original": found.original,
-        "effects": {
-            f"{mode}-{edit}": {
-                "accuracy": effect.accuracy,
-                "change": asdict(effect.change),
-                "same": effect.same,
-                "calls": effect.calls,
-            }
-            for (mode, edit), effect in found.effects.items()
-        },
-        "content": {edit: found.effects["fixed", edit].change.value for edit in EDITS},
-        "drift": dict(found.drift),
-        "hits": asdict(found.hits),
-        "others": asdict(found.others),
-        "localised_p": found.localised,
+        "rows": found.rows,
+        "hits": found.hits,
+        "same": {_key(version): same for version, same in found.same.items()},
+        "changed": {_key(version): changed for version, changed in found.changed.items()},
+        "arms": {arm: _worth(worth) for arm, worth in found.arms.items()},
     }
+
+
+def _worth(worth: Worth) -> dict[str, Any]:
+    return {
+        "original": asdict(worth.original),
+        "right": {_key(version): asdict(right) for version, right in worth.right.items()},
+        "change": {_key(version): asdict(change) for version, change in worth.change.items()},
+        "drift": {edit: asdict(drift) for edit, drift in worth.drift.items()},
+        "hits": asdict(worth.hits),
+        "others": asdict(worth.others),
+        "localised_p": worth.localised,
+    }
+
+
+def _key(version: Version) -> str:
+    return "-".join(version)

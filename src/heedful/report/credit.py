@@ -34,15 +34,12 @@ def credit_analysis(study: str, found: Credits) -> Analysis:
         f"{found.calls} model calls."
     )
     summary = {
-        "side": found.side,
-        "source": found.source,
         "rows": found.rows,
         "shared": found.shared,
         "calls": found.calls,
         "entries": [asdict(one) for one in found.entries],
     }
     return Analysis(
-        name="credit",
         title=f"{study}: which entries of {found.source} carried the outcomes",
         sentences=(said,),
         sheets=(sheet,),

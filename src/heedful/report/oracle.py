@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from heedful.report.arms import Arm, share_of
+from heedful.report.arms import Arm
 from heedful.report.material import Material
-from heedful.stats.intervals import Interval
+from heedful.stats.intervals import Interval, share_of
 from heedful.stats.paired import gap_close
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def refine_analysis(study: str, found: Refined) -> Analysis:
     return Analysis(
-        name="refine",
         title=f"{study}: the closed loop on {found.source}",
         sentences=_sentences(found),
         sheets=(_rounds(found), _retired(found)),
@@ -100,7 +99,6 @@ def _figure(found: Refined) -> Drawing:
 
 def _summary(found: Refined) -> dict[str, Any]:
     return {
-        "source": found.source,
         "chosen": found.chosen,
         "bank": found.bank,
         "iterations": [

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from heedful.experiments.sensitivity import Point
-from heedful.report.analysis import Analysis
+from heedful.report.analysis import Analysis, arm_fields
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet
-from heedful.report.wording import percent, plain, points
-from heedful.stats.intervals import wilson
+from heedful.report.wording import change, plain, points, share
 from heedful.types import Side
 
 if TYPE_CHECKING:
@@ -19,47 +18,48 @@ AXES = {"size": "share of the bank's entries", "noise": "share of bad entries"}
 
 
 def sensitivity_analysis(study: str, source: str, side: Side, found: Sequence[Point]) -> Analysis:
-    n = next(iter(found[0].counts.values())).n
+    n = next(iter(found[0].arms.values())).counts.n
     return Analysis(
-        name="sensitivity",
         title=f"{study}: how results hang on {source}",
         sentences=(
-            f"{n} rows of the {side} side; {sum(one.recorded for one in found)} model calls. Policies were "
+            f"{n} rows of the {side} side; {sum(one.changed for one in found)} changed passes. Policies were "
             "chosen on the fit side with the bank as it is.",
         ),
         sheets=(_table(found),),
         drawings=tuple(
             drawn for axis in AXES for drawn in _curves(axis, [one for one in found if one.axis == axis])
         ),
-        summary=_summary(source, side, found),
+        summary={"points": [_point(one) for one in found]},
     )
 
 
 def _table(found: Sequence[Point]) -> Sheet:
     rows = []
     for one in found:
-        for arm, counts in one.counts.items():
-            low, high = wilson(round(counts.accuracy * counts.n), counts.n)
+        for arm, measured in one.arms.items():
+            counts = measured.counts
             rows.append(
                 (
                     f"{one.axis} {one.value:g}, {arm}",
                     str(one.entries),
-                    f"{percent(counts.accuracy)} [{100 * low:.1f}, {100 * high:.1f}]",
+                    share(measured.right),
                     points(counts.delta),
+                    change(measured.change),
                     str(counts.helps),
                     str(counts.hurts),
-                    plain(one.calls[arm]),
-                    plain(one.tokens[arm], 0),
+                    plain(measured.calls),
+                    plain(measured.tokens, 0),
                     "" if one.construction is None else plain(one.construction, 0),
                 )
             )
     return Sheet(
         name="sensitivity",
         title="Every point",
-        note="Right with a 95% Wilson interval; helps and hurts against the answer without memory. Built: "
-        "model calls that building so many entries took.",
+        note="Right with a 95% Wilson interval; helps and hurts against the answer without memory; the "
+        "difference to the bank as it is, in percentage points, with a 95% bootstrap interval over tasks. "
+        "Built: model calls that building so many entries took.",
         head=(
-            *("Bank, arm", "Entries", "Right [95%]", "Against no memory"),
+            *("Bank, arm", "Entries", "Right [95%]", "Against no memory", "Against the whole bank [95%]"),
             *("Helps", "Hurts", "Calls", "Tokens", "Built, calls"),
         ),
         rows=tuple(rows),
@@ -70,18 +70,18 @@ def _curves(axis: str, found: Sequence[Point]) -> list[Drawing]:
     if not found:
         return []
     places = [100 * one.value for one in found]
-    base = 100 * found[0].counts["always"].base
+    base = 100 * found[0].arms["always"].counts.base
 
     def accuracy(axes: "Axes") -> None:
         for arm, colour in COLOURS.items():
-            shares = [100 * one.counts[arm].accuracy for one in found]
+            shares = [100 * one.arms[arm].right.value for one in found]
             axes.plot(places, shares, "o-", color=colour, label=arm)
         axes.axhline(base, color=GREY, linestyle=":", linewidth=1, label="no memory")
         _finish(axes, axis, "right, %", f"Accuracy against {axis}")
 
     def harm(axes: "Axes") -> None:
         for arm, colour in COLOURS.items():
-            shares = [100 * one.counts[arm].hurts / one.counts[arm].n for one in found]
+            shares = [100 * one.arms[arm].hurt.value for one in found]
             axes.plot(places, shares, "o-", color=colour, label=arm)
         axes.set_ylim(bottom=0)
         _finish(axes, axis, "answers spoiled, %", f"Harm against {axis}")
@@ -99,29 +99,12 @@ def _finish(axes: "Axes", axis: str, label: str, title: str) -> None:
     axes.legend(loc="best")
 
 
-def _summary(source: str, side: Side, found: Sequence[Point]) -> dict[str, Any]:
+def _point(one: Point) -> dict[str, Any]:
     return {
-        "source": source,
-        "side": side,
-        "points": [
-            {
-                "axis": one.axis,
-                "value": one.value,
-                "entries": one.entries,
-                "construction": one.construction,
-                "recorded": one.recorded,
-                "arms": {
-                    arm: {
-                        "n": counts.n,
-                        "accuracy": counts.accuracy,
-                        "helps": counts.helps,
-                        "hurts": counts.hurts,
-                        "calls_per_task": one.calls[arm],
-                        "tokens_per_task": one.tokens[arm],
-                    }
-                    for arm, counts in one.counts.items()
-                },
-            }
-            for one in found
-        ],
+        "axis": one.axis,
+        "value": one.value,
+        "entries": one.entries,
+        "construction": one.construction,
+        "changed": one.changed,
+        "arms": {arm: arm_fields(measured) for arm, measured in one.arms.items()},
     }

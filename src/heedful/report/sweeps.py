@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heedful.protocol.fit import PERCENTILES, thresholds_of
-from heedful.report.arms import Arm, measure, share_of
+from heedful.report.arms import Arm, measure
 from heedful.report.material import Material
-from heedful.stats.intervals import Interval
+from heedful.stats.intervals import Interval, share_of
 from heedful.types import Policy
 
 

@@ -1,9 +1,11 @@
 """Intervals for shares, and what an interval is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 from heedful.errors import UsageError
+from heedful.stats.arrays import Bools
 
 Z95 = 1.959963984540054
 """The 97.5% quantile of the normal distribution."""
@@ -27,6 +29,13 @@ def wilson(hits: float, n: int) -> tuple[float, float]:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def share_of(hits: Bools, tasks: Sequence[str]) -> Interval:
+    """The share of rows that hit with its Wilson interval, for which the rows of a task count as one."""
+    found, rows, n = int(hits.sum()), len(hits), len(set(tasks))
+    low, high = wilson(found * n / rows, n)
+    return Interval(low=low, high=high, value=found / rows, n=n)
 
 
 def check_level(level: float) -> None:
