@@ -15,7 +15,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.table import read_table
 from heedful.sources import MemorySource, RetrySource
-from heedful.stats.intervals import Interval, wilson
+from heedful.stats.intervals import Interval, share_of
 from heedful.stats.mcnemar import mcnemar
 from heedful.stats.paired import PairedCounts, count_pairs
 from heedful.types import Attempt, Entry, Item, Plan, Recall, Side, Spec, Task
@@ -106,13 +106,11 @@ async def compare(
     for name in sources:
         column = table.column(name)
         counts = count_pairs(base, column.right.tolist())
-        hits = int(column.right.sum())
-        low, high = wilson(hits, len(items))
         found.append(
             Compared(
                 memory=name,
                 entries=len(memories.get(name, ())),
-                right=Interval(low=low, high=high, value=hits / len(items), n=len(items)),
+                right=share_of(column.right, table.tasks),
                 paired=counts,
                 p=mcnemar(counts.helps, counts.hurts),
                 tokens=float(column.tokens.mean()),
