@@ -14,6 +14,7 @@ from heedful.errors import (
     MissingError,
     ModelError,
     PolicyError,
+    RequestError,
     StoreError,
     UsageError,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "Outcome",
     "Policy",
     "PolicyError",
+    "RequestError",
     "RetrySource",
     "ScriptedModel",
     "SqliteJournal",

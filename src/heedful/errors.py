@@ -7,6 +7,7 @@ HeedfulError                 exit 1, http 500
 ├── MissingError             exit 3, http 503   a dependency, a key or weights are not there
 ├── LockError                exit 4, http 409   something moved after it was locked
 ├── ModelError               exit 1, http 502   the model's endpoint failed
+│   ├── RequestError                            it refuses a request for what it asks (400, 422)
 │   └── LogprobError                            its log-probs are absent or make no sense
 └── StoreError               exit 1, http 500   the memory store failed
 """
@@ -56,6 +57,10 @@ class ModelError(HeedfulError):
     """The model's endpoint failed or answered something unreadable."""
 
     http_status = 502
+
+
+class RequestError(ModelError):
+    """An endpoint refuses a request for what it asks: a parameter it does not know, a prompt too long."""
 
 
 class LogprobError(ModelError):

@@ -132,7 +132,7 @@ def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
         ("r1", "Add the counts of all kinds asked about.")
     ]
     assert (built.written, built.nonsense) == (9, 1)
-    assert built.groups == 16
+    assert (built.groups, built.leaked) == (15, 1), "the row that is on the test side teaches nothing"
 
 
 def test_an_ended_run_goes_on_where_it_was(study, embedder):
@@ -152,8 +152,24 @@ def test_a_list_that_is_full_takes_no_more(study, embedder):
 
 
 def test_a_writer_that_talks_nonsense_is_named_and_no_bank_is_written(study, embedder):
-    with pytest.raises(HeedfulError, match="gave no rule that makes sense in 16 calls"):
+    with pytest.raises(HeedfulError, match="gave no rule that makes sense in 15 calls"):
         rules(study, embedder, ScriptedModel(script=lambda prompt: "blah"))
+
+
+def test_a_budget_that_allows_no_rule_is_told_and_no_bank_is_written(study, embedder):
+    with pytest.raises(UsageError, match="with a budget of 0 calls; give a larger --budget"):
+        rules(study, embedder, writer(LESSON), budget=0)
+
+
+def test_a_smaller_budget_builds_again_without_a_call_and_tells_its_cost(study, embedder, tmp_path):
+    said = writer(LESSON, ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
+    rules(study, embedder, said, budget=3)
+    silent = writer()
+    small = rules(study, embedder, silent, budget=1)
+    assert (len(small.entries), len(silent.prompts)) == (1, 0)
+    write_bank(tmp_path / "small.jsonl", small)
+    cost = json.loads((tmp_path / "small.cost.json").read_text())
+    assert cost == {"rollouts": 16 * 4, "written": 1}
 
 
 def test_a_study_without_a_pool_is_told_what_it_needs(study, embedder, tmp_path):
@@ -165,5 +181,5 @@ def test_a_study_without_a_pool_is_told_what_it_needs(study, embedder, tmp_path)
 
 def test_the_bank_is_a_file_that_a_study_reads(study, embedder, tmp_path):
     built = rules(study, embedder, writer(LESSON), budget=1)
-    write_bank(tmp_path / "r.jsonl", built.entries)
+    write_bank(tmp_path / "r.jsonl", built)
     assert read_entries(tmp_path / "r.jsonl")[0] == list(built.entries)

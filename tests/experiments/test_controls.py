@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from heedful import ScriptedModel
+from heedful import ScriptedModel, UsageError, new_entry
 from heedful.experiments.controls import controls
-from heedful.experiments.derive import Experiment
+from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.sensitivity import sensitivity
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record
@@ -112,7 +112,27 @@ def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
     assert found[0].changed == 0, "the bank as it is has been recorded"
     assert len(model.prompts) - before == sum(one.changed for one in found)
     assert all(arm.counts.n == 20 for one in found for arm in one.arms.values())
-    assert found[0].construction is None
     analysis = sensitivity_analysis("sums", "rules", "test", found)
-    assert len(analysis.drawings) == 4
+    assert len(analysis.drawings) == 6
     assert [point["axis"] for point in analysis.summary["points"]] == ["size", "noise", "noise"]
+
+
+def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study, tmp_path):
+    file = tmp_path / "small.jsonl"
+    file.write_text(json.dumps({"text": "Take the first minus the second.", "kind": "rule"}) + "\n")
+    asked = experiment(study, "sensitivity")
+    with pytest.raises(UsageError, match="must be made by heedful bank build"):
+        asyncio.run(sensitivity(asked, [], [], [file]))
+    (tmp_path / "small.cost.json").write_text('{"rollouts": 40, "written": 7}')
+    (point,) = asyncio.run(sensitivity(asked, [], [], [file]))
+    assert (point.axis, point.value, point.entries) == ("construction", 47, 1)
+    assert point.arms["always"].change.value < 0
+    assert len(sensitivity_analysis("sums", "rules", "test", [point]).drawings) == 3
+
+
+def test_passes_of_another_bank_are_not_compared(study):
+    space, setting, model = study
+    other = with_bank(setting, "rules", [new_entry("What two numbers make is their sum.", kind="rule")])
+    asked = experiment((space, other, model), "controls")
+    with pytest.raises(UsageError, match="recorded with another bank, prompt or model"):
+        asyncio.run(controls(asked, [0.5], ["stale"]))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from heedful import HeedfulError, ScriptedModel, UsageError
-from heedful.experiments.counterfactual import counterfactual, made_edits, read_edits
+from heedful.experiments.counterfactual import AGAIN, Edit, counterfactual, made_edits, read_edits
 from heedful.experiments.derive import Experiment
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import prepare
@@ -103,15 +103,18 @@ def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(study, tmp_
     assert (worth.hits.rows, worth.hits.helps, worth.hits.hurts) == (found.hits, 3, 0)
     assert worth.hits.change.value == 1
     assert (worth.others.rows, worth.others.change.value) == (SHELVES - 3, 0)
-    assert worth.localised < 0.05
+    assert worth.localised == pytest.approx(1 / 8, abs=0.02), "three swaps out of three"
     assert found.same["fixed", "repair"] == found.same["fixed", "corrupt"] == 1
     changed = found.changed
     assert changed["fixed", "repair"] == changed["free", "repair"] == 0
     assert changed["fixed", "corrupt"] == found.hits == 3
     new = {row.prompt for version in ("free", "fixed") for row in passes(study, version) if row.calls}
-    assert len(study[2].prompts) - before == len(new - {row.prompt for row in passes(study, None)}), (
-        "what is as it was is not decoded again, and what both modes ask only once"
+    decoded = len(new - {row.prompt for row in passes(study, None)})
+    assert len(study[2].prompts) - before == decoded + found.hits, (
+        "what is as it was is not decoded again but for the hits, and what both modes ask only once"
     )
+    assert worth.change[AGAIN].value == 0, "this model has no noise"
+    assert found.repaired == 0
 
 
 def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
@@ -121,6 +124,24 @@ def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
     worth = found.arms["always"]
     free, fixed = worth.change["free", "corrupt"].value, worth.change["fixed", "corrupt"].value
     assert worth.drift["corrupt"].value == pytest.approx(free - fixed)
+
+
+def test_noise_of_the_decoder_is_told_from_an_effect(study):
+    space, setting, _ = study
+    entries = setting.banks["notes"].entries()
+    same = {entry.id: Edit(repair=entry, corrupt=replace(entry, tags=("odd",))) for entry in entries[:6]}
+    plain, heard = believing().script, []
+
+    def wavering(prompt):
+        """Says something else to every other prompt."""
+        heard.append(prompt)
+        text, surety = plain(prompt)
+        return (text if len(heard) % 2 else "sand", surety)
+
+    found = asked((space, setting, ScriptedModel(script=wavering)), same)
+    worth = found.arms["always"]
+    assert worth.change[AGAIN].value == pytest.approx(-3 / SHELVES)
+    assert worth.change["fixed", "corrupt"].value == 0, "an entry that says the same has the same prompts"
 
 
 def test_asking_twice_decodes_nothing_new_and_says_the_same(study, tmp_path):

@@ -96,6 +96,19 @@ def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study):
     assert by_entry["lie"].carried_hurts == by_entry["echo"].carried_hurts == 0
     assert found.shared == 1, "two liars: neither carries it alone"
     assert found.entries[0].entry == "trap"
-    assert len(model.prompts) - before == found.calls == 6
+    assert len(model.prompts) - before == found.calls == 3 + 6
+    assert found.unstable == 0
     text = credit_analysis("desk", found).text
     assert "on 1 it stays whichever one is left out" in text
+
+
+def test_an_outcome_that_does_not_come_back_credits_nobody(study):
+    space, setting, _ = study
+    calm = ScriptedModel(script=lambda prompt: ("noon", -0.5))
+    asked = Experiment(
+        name="credit", space=space, setting=setting, model=calm, source="notes", tell=lambda *told: None
+    )
+    found = asyncio.run(credit(asked))
+    assert (found.rows, found.unstable, found.calls) == (3, 1, 3 + 4)
+    assert not {"truth", "noise"} & {one.entry for one in found.entries}, "the help did not come back"
+    assert "On 1 of them it did not come back" in credit_analysis("desk", found).text

@@ -11,7 +11,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from heedful import ChatModel, Controller, LogprobError, MissingError, ModelError, Task, UsageError, arms
+from heedful import (
+    ChatModel,
+    Controller,
+    LogprobError,
+    MissingError,
+    ModelError,
+    RequestError,
+    Task,
+    UsageError,
+    arms,
+)
 from heedful.stages.confidence import check_logprobs
 from heedful.testing import check_model, check_model_fails_openly
 from heedful.types import Decode, Message, Prompt, Usage
@@ -442,7 +452,7 @@ def test_one_failing_request_gives_its_place_to_the_next():
 
     with FaultyServer(in_turn(fails(400), hangs_up, answers("Paris"))) as server:
         results = asyncio.run(many(chat(server, concurrency=1, retries=0)))
-    assert [type(result) for result in results] == [ModelError, ModelError, Decode, Decode]
+    assert [type(result) for result in results] == [RequestError, ModelError, Decode, Decode]
 
 
 def test_one_model_answers_in_several_event_loops_and_leaves_nothing_open():

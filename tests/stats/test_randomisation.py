@@ -1,4 +1,4 @@
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,29 +8,38 @@ from heedful.stats.randomisation import randomisation_p_value
 
 
 def exact(values, hits):
-    """Every way of marking as many rows."""
-    n, k = len(values), sum(hits)
-    seen = np.mean(values[np.array(hits)]) - np.mean(values[~np.array(hits)])
-    found = []
-    for chosen in combinations(range(n), k):
-        inside = np.zeros(n, dtype=bool)
-        inside[list(chosen)] = True
-        found.append(values[inside].mean() - values[~inside].mean() >= seen - 1e-12)
-    return np.mean(found)
+    """Every way of swapping the members of pairs."""
+    hits = np.array(hits)
+    seen = values[hits].mean() - values[~hits].mean()
+    flipped = [np.array(signs) * values for signs in product((-1, 1), repeat=len(values))]
+    return np.mean([one[hits].mean() - one[~hits].mean() >= seen - 1e-12 for one in flipped])
 
 
-def test_the_p_value_is_that_of_all_shuffles():
-    values = np.array([1, 1, 0, 1, 0, 0, -1, 0, 0, 0], dtype=float)
+def test_the_p_value_is_that_of_all_flips():
+    values = np.array([1, 1, 0, 1, 0, 0, -1, 0, 0.5, 0], dtype=float)
     hits = [True] * 4 + [False] * 6
     p = randomisation_p_value(values, hits, np.random.default_rng(0), 20_000)
     assert p == pytest.approx(exact(values, hits), abs=0.01)
 
 
-def test_under_no_effect_it_is_small_no_more_often_than_it_says():
+@pytest.mark.parametrize("others", [[-1, 0, 1], [0]], ids=["noise everywhere", "noise on the hits only"])
+def test_under_no_effect_it_is_small_no_more_often_than_it_says(others):
     rng = np.random.default_rng(4)
     hits = np.arange(60) < 20
-    small = [randomisation_p_value(rng.choice([-1, 0, 1], 60), hits, rng, 200) <= 0.05 for _ in range(600)]
+
+    def drawn():
+        values = np.where(hits, rng.choice([-1, 0, 1], 60, p=(0.1, 0.8, 0.1)), rng.choice(others, 60))
+        return randomisation_p_value(values, hits, rng, 200)
+
+    small = [drawn() <= 0.05 for _ in range(600)]
     assert np.mean(small) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
+
+
+def test_an_effect_on_the_hits_is_found_and_one_elsewhere_is_not():
+    hits = np.arange(60) < 20
+    rng = np.random.default_rng(1)
+    assert randomisation_p_value(hits * (np.arange(60) % 2), hits, rng) < 0.01
+    assert randomisation_p_value(~hits * (np.arange(60) % 2), hits, rng) > 0.5
 
 
 @pytest.mark.parametrize("hits", [[True, True], [False, False], [True]])

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -61,15 +61,27 @@ def refine(
 ) -> None:
     """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
     from heedful.cli.build import open_writer
+    from heedful.cli.opening import pull_weights
+    from heedful.experiments.refine import Refined, Writer, bank_label
     from heedful.experiments.refine import refine as run
     from heedful.governance.retire import Terms
+    from heedful.memory.embed import MiniLM
     from heedful.report.refine import refine_analysis
 
     terms = Terms(rule=rule, confidence=confidence, max_share=max_share)
     with _experiment("refine", place, data, source) as asked:
-        writer = open_writer(asked.model, writer_url, writer_model, writer_weights) if replace else None
-        found = asyncio.run(run(asked, terms, iterations, writer))
-    _show(context, asked, refine_analysis(asked.setting.study.name, found), json)
+        writer = None
+        if replace:
+            model = open_writer(asked.model, writer_url, writer_model, writer_weights)
+            writer = Writer(model=model, embedder=MiniLM(pull_weights("all-minilm-l6-v2")))
+        # by the bank that it starts from: a later run starts from another
+        page = f"{asked.source}-{bank_label(asked.setting, asked.source, asked.entries)}"
+
+        def keep(found: Refined) -> None:
+            _write(context, asked, refine_analysis(asked.setting.study.name, found), page)
+
+        found = asyncio.run(run(asked, terms, iterations, writer, keep))
+    _show(context, asked, refine_analysis(asked.setting.study.name, found), json, page)
 
 
 def credit(
@@ -153,13 +165,17 @@ def sensitivity(
     noise: Annotated[
         list[float] | None, typer.Option("--noise", help="Share of bad entries; may be repeated [0.1 0.3].")
     ] = None,
+    built: Annotated[
+        list[Path] | None,
+        typer.Option("--built", help="A bank made by heedful bank build, in its place; may be repeated."),
+    ] = None,
     rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Vary a bank's size and the noise in it, and see what that does to accuracy, harm and cost."""
+    """Vary a bank's size, noise and construction: what does that do to accuracy, harm and cost?"""
     from heedful.errors import UsageError
     from heedful.experiments.sensitivity import sensitivity as run
     from heedful.report.sensitivity import sensitivity_analysis
@@ -168,7 +184,7 @@ def sensitivity(
     if not all(0 < one <= 1 for one in sizes) or not all(0 < one < 1 for one in noises):
         raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
     with _experiment("sensitivity", place, data, source, side, rows, seed) as asked:
-        found = asyncio.run(run(asked, sizes, noises))
+        found = asyncio.run(run(asked, sizes, noises, built or []))
     _show(context, asked, sensitivity_analysis(asked.setting.study.name, asked.source, side, found), json)
 
 
@@ -202,18 +218,26 @@ def _experiment(
         )
 
 
-def _show(context: typer.Context, asked: "Experiment", analysis: "Analysis", json: bool) -> None:
+def _write(
+    context: typer.Context, asked: "Experiment", analysis: "Analysis", page: str | None = None
+) -> tuple[Path, dict[str, Any]]:
+    """Write the page, by default that of the source and the side; returns it and what its JSON holds."""
     from heedful.report.analysis import write_analysis
 
-    page = asked.space.folder / asked.name / f"{asked.source}-{asked.side}.html"
-    summary = write_analysis(
-        page, analysis, {**asked.origin, "command": _command(context, asked.setting.study.name)}
-    )
+    file = asked.space.folder / asked.name / f"{page or f'{asked.source}-{asked.side}'}.html"
+    origin = {**asked.origin, "command": _command(context, asked.setting.study.name)}
+    return file, write_analysis(file, analysis, origin)
+
+
+def _show(
+    context: typer.Context, asked: "Experiment", analysis: "Analysis", json: bool, page: str | None = None
+) -> None:
+    file, summary = _write(context, asked, analysis, page)
     if json:
         print_json(summary)
         return
     result().print(analysis.text, markup=False, soft_wrap=True)
-    say(f"the page: {page}")
+    say(f"the page: {file}")
 
 
 def _command(context: typer.Context, study: str) -> str:

@@ -67,7 +67,7 @@ def build(
             built = asyncio.run(
                 build_rules(space, setting, model, writer, embedder, size, budget, told, _say_step)
             )
-    write_bank(file, built.entries)
+    write_bank(file, built)
     _show(built, len(built.entries), file, json)
 
 
@@ -76,7 +76,7 @@ def open_writer(model: "Model", url: str | None, name: str | None, weights: str 
     from heedful.cli.opening import open_embedded, open_model
 
     if url is not None:
-        return open_model(url, name, "", None)
+        return open_model(url, name, "", None, logprobs=False)
     return model if weights is None else open_embedded(weights, None)
 
 

@@ -30,6 +30,7 @@ def compare(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many problems [all].")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Longest answer [the benchmark's].")] = None,
     slots: Annotated[int, typer.Option(min=1, help="Problems at once.")] = 2,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds for one answer of an endpoint.")] = 1800,
     data: Data = None,
     out: Annotated[
         Path | None,
@@ -54,7 +55,9 @@ def compare(
     if chosen.load(folder, "fit"):
         say(f"these are test rows of {benchmark}: choose nothing on them; heedful study proves what helps")
     asked = chosen if max_tokens is None else Longer(inner=chosen, max_tokens=max_tokens)
-    solver = open_model(url, model, weights, threads, context=8192, slots=slots)
+    solver = open_model(
+        url, model, weights, threads, logprobs=False, context=8192, slots=slots, timeout=timeout
+    )
     ledger = (out or Path("results") / f"compare-{benchmark}") / "ledger.jsonl"
     with recording_bars() as tell:
         told = partial(tell, f"asking {solver.traits.name}")

@@ -24,13 +24,14 @@ def open_model(
     logprobs: bool = True,
     context: int = 2048,
     slots: int = 4,
+    timeout: float = 120.0,
 ) -> Model:
     """The endpoint at `url`, or the embedded model, whose weights are pulled when they are not here."""
     if url is None:
         return open_embedded(weights, threads, context=context, slots=slots)
     from heedful.models.chat import ChatModel
 
-    return ChatModel(base_url=url, model=model or "", logprobs=logprobs)
+    return ChatModel(base_url=url, model=model or "", logprobs=logprobs, timeout=timeout, concurrency=slots)
 
 
 def open_embedded(

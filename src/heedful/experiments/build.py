@@ -30,7 +30,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording
 from heedful.protocol.setting import Setting
 from heedful.protocol.table import Bools
-from heedful.protocol.workspace import Workspace, write_text
+from heedful.protocol.workspace import Workspace, write_json, write_text
 from heedful.sources import RetrySource
 from heedful.types import Entry, Item
 
@@ -44,7 +44,7 @@ TEMPERATURE = 0.8
 class Built:
     entries: Sequence[Entry]
     leaked: int
-    """Left out because their text, or one nearly the same, is on the test side."""
+    """Entries, or rows to make them of, left out because they are on the test side, or nearly."""
     rollouts: int
     """Model calls of the study's model."""
     written: int = 0
@@ -64,7 +64,7 @@ async def build_exemplars(
     made = [(item.id, setting.benchmark.exemplar(item)) for item in pool]
     task_of = {entry.id: task for task, entry in made if entry is not None}
     worked = [entry for _, entry in made if entry is not None]
-    kept = _unleaked(worked, setting, embedder)
+    kept = unleaked(worked, setting, embedder)
     if not kept:
         raise UsageError(f"{setting.benchmark.name} makes no exemplars of its rows")
     vectors = embedder.embed([entry.text for entry in kept])
@@ -73,7 +73,7 @@ async def build_exemplars(
     return Built(
         entries=[kept[place] for place in chosen],
         leaked=len(worked) - len(kept),
-        rollouts=_calls(ledger),
+        rollouts=_calls(ledger, 0),
     )
 
 
@@ -83,19 +83,13 @@ async def build_worked(
     """The model's own right attempts at the pool's tasks, by task, as worked answers for exemplars."""
     pool = _pool(setting)
     ledger = await rollouts(space, setting, model, pool, SAMPLES, tell)
+    clean = _untested_rows(pool, setting, embedder)
     worked = {}
-    for item in pool:
+    for item in clean:
         rows = (row for row in ledger.passes.values() if row.task == item.id and row.right)
         if (row := next(rows, None)) is not None:
             worked[item.id] = _in_form(row.text, setting.benchmark.exemplar(item))
-    asked = [
-        new_entry(item.question, kind="exemplar", response=worked[item.id], id=item.id)
-        for item in pool
-        if item.id in worked
-    ]
-    kept = {entry.id for entry in _unleaked(asked, setting, embedder)}
-    built = Built(entries=(), leaked=len(worked) - len(kept), rollouts=_calls(ledger))
-    return {id: text for id, text in worked.items() if id in kept}, built
+    return worked, Built(entries=(), leaked=len(pool) - len(clean), rollouts=_calls(ledger, SAMPLES))
 
 
 def _in_form(text: str, exemplar: Entry | None) -> str:
@@ -127,7 +121,8 @@ async def build_rules(
     """Rules distilled from right and wrong rollouts; every reply is on disk before it is used."""
     pool = _pool(setting)
     ledger = await rollouts(space, setting, model, pool, SAMPLES, tell)
-    groups = _groups(setting, ledger, pool)
+    clean = _untested_rows(pool, setting, embedder)
+    groups = _groups(setting, ledger, clean)
     replies = Replies(space.folder / "build" / "replies.jsonl", writer)
     rules: dict[str, str] = {}
     nonsense = 0
@@ -145,11 +140,16 @@ async def build_rules(
             "choose another with --writer-url and --writer-model"
         )
     made = [new_entry(text, kind="rule", id=id, source="heedful bank build") for id, text in rules.items()]
-    kept = _unleaked(made, setting, embedder)
+    kept = unleaked(made, setting, embedder)
+    if not kept:
+        raise UsageError(
+            f"no rule was made of {len(groups)} tasks to learn from with a budget of {budget} calls; give a "
+            "larger --budget, or a study with more rows in its pool"
+        )
     return Built(
         entries=kept,
-        leaked=len(made) - len(kept),
-        rollouts=_calls(ledger),
+        leaked=len(pool) - len(clean) + len(made) - len(kept),
+        rollouts=_calls(ledger, SAMPLES),
         written=replies.asked,
         nonsense=nonsense,
         groups=len(groups),
@@ -169,9 +169,14 @@ async def rollouts(
     return ledger
 
 
-def write_bank(file: Path, entries: Sequence[Entry]) -> None:
-    """The whole bank, or nothing."""
-    write_text(file, write_entries(entries, "jsonl"))
+def write_bank(file: Path, built: Built) -> None:
+    """The whole bank, or nothing; what it cost is written beside it."""
+    write_text(file, write_entries(built.entries, "jsonl"))
+    write_json(cost_file(file), {"rollouts": built.rollouts, "written": built.written})
+
+
+def cost_file(bank: Path) -> Path:
+    return bank.with_suffix(".cost.json")
 
 
 async def _change(
@@ -207,7 +212,14 @@ def _groups(setting: Setting, ledger: Ledger, pool: Sequence[Item]) -> list[Grou
     return [*mixed, *others]
 
 
-def _unleaked(entries: Sequence[Entry], setting: Setting, embedder: Embedder) -> list[Entry]:
+def _untested_rows(pool: Sequence[Item], setting: Setting, embedder: Embedder) -> list[Item]:
+    """The pool without rows whose question, or one nearly the same, is on the test side."""
+    asked = [new_entry(item.question, kind="fact", id=item.id) for item in pool]
+    kept = {entry.id for entry in unleaked(asked, setting, embedder)}
+    return [item for item in pool if item.id in kept]
+
+
+def unleaked(entries: Sequence[Entry], setting: Setting, embedder: Embedder) -> list[Entry]:
     """The entries whose text, or one nearly the same, is not on the test side."""
     kept = setting.splits.untested(entries)
     if not kept or not setting.splits.test:
@@ -231,5 +243,7 @@ def _pool(setting: Setting) -> Sequence[Item]:
     return setting.splits.pool
 
 
-def _calls(ledger: Ledger) -> int:
-    return sum(row.calls for row in ledger.passes.values())
+def _calls(ledger: Ledger, samples: int) -> int:
+    """Calls for the greedy attempts and for so many samples each; the ledger may hold more."""
+    asked = {"none", *(f"sample{sample}" for sample in range(1, samples + 1))}
+    return sum(row.calls for row in ledger.passes.values() if row.source in asked)

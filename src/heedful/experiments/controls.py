@@ -52,9 +52,9 @@ class Controlled:
 async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[str]) -> list[Controlled]:
     """Every arm at every rate, the clean bank first."""
     policies = control_policies(asked)
-    mixtures = {rate: spoiled(asked.entries, rate, kinds, asked.seed) for rate in rates}
-    clean = asked.table()
-    size = len(asked.entries)
+    mixtures = {rate: spoiled(asked.live, rate, kinds, asked.seed) for rate in rates}
+    clean = await asked.table()
+    size = len(asked.live)
 
     def controlled(table: Table, rate: float, entries: int, changed: int) -> Controlled:
         column = table.column(asked.source)
@@ -79,9 +79,7 @@ async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[st
 
 def control_policies(asked: Experiment) -> dict[str, Policy]:
     """Always, the best gate and the best choose of the fit side, and the study's own policy."""
-    settings = msgspec.structs.replace(
-        asked.setting.study.fit, families=("gate", "choose"), firsts=("none",), calibrated=False
-    )
+    settings = msgspec.structs.replace(asked.setting.study.fit, families=("gate", "choose"), firsts=("none",))
     best = tune(side_table(asked.space, asked.setting, "fit"), [asked.source], settings).best
     policies = {"always": arms.always(asked.source)}
     for family in ("gate", "choose"):

@@ -4,6 +4,10 @@ A free rerun recalls again, so that an edit also changes which entries are found
 retrieval keeps the recalls of the original run and changes only what they say, which isolates the
 effect of the content (the paper's eq. 11). Under fixed retrieval, a row that recalled no edited
 entry has the same prompt under every edit: that is checked on every run.
+
+A model that decodes several prompts at once does not always say the same to the same prompt. So the
+rows that recalled an edited entry are also decoded once more with the bank as it is: what that
+changes is the decoder's noise, against which the edits must be seen.
 """
 
 from collections import Counter
@@ -19,7 +23,7 @@ from heedful.experiments.derive import Experiment, Variant, policies_using
 from heedful.governance.damage import corrupted
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
-from heedful.protocol.table import Bools, Column, Floats, Table
+from heedful.protocol.table import Bools, Column, Floats, Table, make_column
 from heedful.stats.arrays import by_task
 from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval, share_of
@@ -99,6 +103,8 @@ def _saying(entry: Entry, text: str) -> Entry:
 Version = tuple[str, str]
 """A mode of retrieval and an edit."""
 VERSIONS: tuple[Version, ...] = tuple((mode, edit) for edit in EDITS for mode in MODES)
+AGAIN: Version = ("fixed", "again")
+"""The bank as it is, decoded once more on the hits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +127,16 @@ class Worth:
     """Share right with the bank as it is."""
     right: Mapping[Version, Interval]
     change: Mapping[Version, Interval]
-    """Against the bank as it is; with fixed recalls the content's part, the first term of eq. 11."""
+    """Against the bank as it is; with fixed recalls the content's part, the first term of eq. 11. That of
+    `AGAIN` is noise."""
     drift: Mapping[str, Interval]
     """By edit, what a free rerun changes beyond the content: the second term of eq. 11."""
     hits: Contrast
     """Rows whose frozen recalls contain an edited entry."""
     others: Contrast
     localised: float | None
-    """p-value of the randomisation test: is repair minus corrupt larger on the hits?"""
+    """One-sided p-value of the randomisation test of hit × edit: is repair minus corrupt larger on the hits
+    than swapping the two at random makes it?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +147,8 @@ class Counterfactual:
     rows: int
     hits: int
     """Rows whose frozen recalls contain an edited entry."""
+    repaired: int
+    """Entries that were given a repair; the others stay as they are in the repaired bank."""
     same: Mapping[Version, float]
     """Share of rows whose recalled ids are the original ones, in order."""
     changed: Mapping[Version, int]
@@ -148,7 +158,7 @@ class Counterfactual:
 
 async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> Counterfactual:
     """Record what the edits change, and compare; a number asks for so many edits to be made."""
-    table, source = asked.table(), asked.source
+    table, source = await asked.table(), asked.source
     if isinstance(edits, int):
         edits = made_edits(table, source, asked.entries, edits, asked.seed)
     varied: dict[Version, Variant] = {}
@@ -160,12 +170,14 @@ async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> 
     hit = _hits(table.column(source), edits)
     _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
     tables = {version: one.table for version, one in varied.items()}
+    tables[AGAIN] = await _again(asked, table, hit)
     return Counterfactual(
         side=asked.side,
         source=source,
         edits=edits,
         rows=len(table),
         hits=int(hit.sum()),
+        repaired=sum(one.repair not in asked.entries for one in edits.values()),
         same={version: _same_ids(column, table.column(source)) for version, column in columns.items()},
         changed={version: one.changed for version, one in varied.items()},
         arms={
@@ -182,6 +194,18 @@ async def _varied(
     recalls = original_recalls(table, asked.source, entries) if mode == "fixed" else None
     title = f"{edit}, {mode} retrieval"
     return await asked.vary(f"{edit}-{mode}", title, table, entries, recalls=recalls, parent=parent)
+
+
+async def _again(asked: Experiment, table: Table, hit: Bools) -> Table:
+    """The table with its hits decoded once more."""
+    recalls = original_recalls(table, asked.source, asked.entries)
+    hits = table.rows(hit.nonzero()[0])
+    title = "as it is, once more"
+    varied = await asked.vary("again", title, hits, asked.entries, recalls=recalls, again=True)
+    fresh = iter(varied.table.column(asked.source).passes)
+    passes = zip(table.column(asked.source).passes, hit, strict=True)
+    column = make_column([next(fresh) if inside else row for row, inside in passes])
+    return replace(table, columns={**table.columns, asked.source: column})
 
 
 def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> Worth:
@@ -208,7 +232,12 @@ def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: B
 def _localised(
     difference: Floats, hit: Bools, tasks: Sequence[str], rng: np.random.Generator
 ) -> float | None:
-    """The randomisation test over tasks; rows of one task have the same recalls under every seed."""
+    """The randomisation test over tasks; rows of one task have the same recalls under every seed.
+
+    Were the content worth nothing, a row under repair and under corrupt would be two draws of the
+    same, so the two may be swapped, task by task. Shuffling which rows are hits instead would take
+    the decoder's noise for an effect, since only the hits were decoded twice.
+    """
     if hit.all() or not hit.any():
         return None
     sums, counts = by_task(difference, tasks)

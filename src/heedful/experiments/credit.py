@@ -1,7 +1,11 @@
-"""Which of several recalled entries carried an outcome: leave each out and decode again."""
+"""Which of several recalled entries carried an outcome: leave each out and decode again.
+
+Outcomes near the edge turn by themselves when a prompt is decoded again. So the whole prompt is
+decoded once more first, and a row whose outcome does not come back credits nobody.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heedful.experiments.counterfactual import original_recalls
 from heedful.experiments.derive import Experiment, frozen, only
@@ -26,6 +30,8 @@ class Credits:
     source: str
     rows: int
     """Rows on which memory changed right to wrong or wrong to right."""
+    unstable: int
+    """Rows whose outcome did not come back when the same prompt was decoded once more."""
     shared: int
     """Rows whose outcome stays when any one entry is left out: no single entry carries it."""
     calls: int
@@ -36,7 +42,7 @@ class Credits:
 async def credit(asked: Experiment) -> Credits:
     """Leave out each recalled entry on every row that memory helped or hurt."""
     setting, side, source = asked.setting, asked.side, asked.source
-    table = asked.table()
+    table = await asked.table()
     plain, column = table.column("none"), table.column(source)
     seed = setting.study.seeds[0]  # recalls and greedy passes are the same under every seed
     changed = {
@@ -45,21 +51,32 @@ async def credit(asked: Experiment) -> Credits:
         if table.seeds[at] == seed
     }
     recalls = original_recalls(table, source, asked.entries)
-    most = max((len(recalls[task]) for task in changed), default=0)
-    without: dict[str, dict[str, bool]] = {task: {} for task in changed}
-    calls = 0
+    sources = frozen(only(setting, side, source), source, recalls, again=True)
+    folder = asked.space.folder / asked.name
+    ledger, calls = await asked.record(
+        folder / f"{source}-again", "once more", sources, changed, seeds=[seed]
+    )
+    stable = {
+        task: row
+        for task, row in changed.items()
+        if ledger.passes[side, seed, source, task].right == row.right
+    }
+    most = max((len(recalls[task]) for task in stable), default=0)
+    without: dict[str, dict[str, bool]] = {task: {} for task in stable}
     for left in range(most):
         rest = {task: _without(found, left) for task, found in recalls.items()}
         sources = frozen(only(setting, side, source), source, rest)
-        folder = asked.space.folder / asked.name / f"{source}-without-{left + 1}"
-        ledger, made = await asked.record(folder, f"without entry {left + 1}", sources, changed, seeds=[seed])
+        title = f"without entry {left + 1}"
+        place = folder / f"{source}-without-{left + 1}"
+        ledger, made = await asked.record(place, title, sources, stable, seeds=[seed])
         calls += made
-        for task in changed:
+        for task in stable:
             if left < len(recalls[task]):
                 row = ledger.passes[side, seed, source, task]
                 plainly = ledger.passes[side, seed, "none", task]
                 without[task][recalls[task][left].entry.id] = (row if row.calls else plainly).right
-    return _counted(side, source, changed, without, calls)
+    counted = _counted(side, source, stable, without, calls)
+    return replace(counted, rows=len(changed), unstable=len(changed) - len(stable))
 
 
 def _without(recalls: Sequence[Recall], left: int) -> tuple[Recall, ...]:
@@ -90,4 +107,6 @@ def _counted(
         for entry, (h, u, ch, cu) in counts.items()
     ]
     found.sort(key=lambda one: (one.carried_helps - one.carried_hurts, one.helps - one.hurts, one.entry))
-    return Credits(side=side, source=source, rows=len(changed), shared=shared, calls=calls, entries=found)
+    return Credits(
+        side=side, source=source, rows=len(changed), unstable=0, shared=shared, calls=calls, entries=found
+    )

@@ -14,10 +14,10 @@ from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import log_event
-from heedful.protocol.record import Progress, Recorder
+from heedful.protocol.lock import OPENED, log_event, read_journal
+from heedful.protocol.record import Progress, Recorder, Recording, outdated
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import now, recording_of, side_table
+from heedful.protocol.steps import now, recording_of
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json, write_text
 from heedful.sources.memory import MemorySource
@@ -66,10 +66,12 @@ class FixedRetrieval:
     inner: MemorySource
     found: Mapping[str, Sequence[Recall]]
     """Per task."""
+    again: bool = False
+    """The same prompts once more: what was recorded without this does not stand for them."""
 
     @property
     def spec(self) -> Spec:
-        return self.inner.spec
+        return {**self.inner.spec, "again": True} if self.again else self.inner.spec
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         recalls = self.found[task.id]
@@ -79,14 +81,16 @@ class FixedRetrieval:
         return await self.inner.attempt(plan, task, model, baseline)
 
 
-def frozen(sources: Sources, source: str, found: Mapping[str, Sequence[Recall]]) -> Sources:
+def frozen(
+    sources: Sources, source: str, found: Mapping[str, Sequence[Recall]], *, again: bool = False
+) -> Sources:
     """The sources with recalls that are given by task instead of being looked up."""
 
     def named(seed: int) -> Mapping[str, Source]:
         every = dict(sources(seed))
         inner = every[source]
         assert isinstance(inner, MemorySource), "a bank's source is a memory source"
-        return {**every, source: FixedRetrieval(inner=inner, found=found)}
+        return {**every, source: FixedRetrieval(inner=inner, found=found, again=again)}
 
     return named
 
@@ -137,15 +141,44 @@ class Experiment:
     def entries(self) -> list[Entry]:
         return list(self.setting.banks[self.source].entries())
 
-    def table(self) -> Table:
-        """The study's own passes; the test side must be open, and its journal says that it was asked."""
-        refuse_closed(self.space, self.side, self.name)
-        whole = side_table(self.space, self.setting, self.side)
-        tasks = list(dict.fromkeys(whole.tasks))
-        if self.rows is None or self.rows >= len(tasks):
-            return whole
-        drawn = set(random.Random(self.seed).sample(tasks, self.rows))
-        return whole.rows([at for at, task in enumerate(whole.tasks) if task in drawn])
+    @property
+    def live(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.live]
+
+    async def table(self) -> Table:
+        """The study's own passes, if they are of today's bank, prompts and model.
+
+        The test side must be open, and its journal says that it was asked.
+        """
+        if self.side == "test":
+            refuse_closed(self.space)
+        tasks = [item.id for item in self.setting.splits.asked(self.side)]
+        if self.rows is not None and self.rows < len(tasks):
+            drawn = set(random.Random(self.seed).sample(tasks, self.rows))
+            tasks = [task for task in tasks if task in drawn]
+        ledger = Ledger(self.space.ledger)
+        recording = self._recording(only(self.setting, self.side, self.source), tasks)
+        if stale := await outdated(recording, ledger, self.model.traits.fingerprint):
+            again = "record" if self.side == "fit" else "test"
+            raise UsageError(
+                f"passes of {', '.join(stale)} are missing, or were recorded with another bank, prompt or "
+                f"model: run heedful study {again}"
+            )
+        if self.side == "test":
+            lock = read_json(self.space.lock, "")["lock"]
+            log_event(self.space.journal, f"asked the test side again: {self.name}", lock, now())
+        return read_table(ledger, self.side, tasks, self.setting.study.seeds)
+
+    def _recording(
+        self, sources: Sources, tasks: Collection[str], seeds: Sequence[int] | None = None
+    ) -> Recording:
+        wanted = set(tasks)
+        whole = recording_of(self.setting, self.side)
+        return replace(
+            whole,
+            items=[item for item in whole.items if item.id in wanted],
+            sources={seed: sources(seed) for seed in seeds or self.setting.study.seeds},
+        )
 
     async def vary(
         self,
@@ -155,16 +188,20 @@ class Experiment:
         entries: Sequence[Entry],
         *,
         recalls: Mapping[str, Sequence[Recall]] | None = None,
+        again: bool = False,
         parent: Ledger | None = None,
     ) -> Variant:
-        """Record, on the rows of a table, what other entries change; recalls may be held fixed."""
+        """Record, on the rows of a table, what other entries change; recalls may be held fixed.
+
+        `again` decodes the rows once more even if their prompts have been recorded.
+        """
         changed = with_bank(self.setting, self.source, entries)
         folder = self.space.folder / self.name / f"{self.source}-{label}"
         if self.setting.study.sources[self.source].bank != "pool":  # those are questions of the benchmark
             write_text(folder / f"{self.source}.jsonl", write_entries(entries, "jsonl"))
         sources = only(changed, self.side, self.source)
         if recalls is not None:
-            sources = frozen(sources, self.source, recalls)
+            sources = frozen(sources, self.source, recalls, again=again)
         ledger, calls = await self.record(folder, title, sources, table.tasks, parent)
         read = read_table(ledger, self.side, list(dict.fromkeys(table.tasks)), self.setting.study.seeds)
         column = read.column(self.source)
@@ -189,13 +226,7 @@ class Experiment:
 
         What the study, or the variant that is given as `parent`, has recorded already is not decoded again.
         """
-        wanted = set(tasks)
-        whole = recording_of(self.setting, self.side)
-        recording = replace(
-            whole,
-            items=[item for item in whole.items if item.id in wanted],
-            sources={seed: sources(seed) for seed in seeds or self.setting.study.seeds},
-        )
+        recording = self._recording(sources, tasks, seeds)
         with Ledger(folder / "ledger.jsonl", parent or Ledger(self.space.ledger)) as ledger:
             recorder = Recorder(recording, self.model, ledger, partial(self.tell, title))
             await recorder.run(self.setting.study.model.slots)
@@ -218,10 +249,9 @@ def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
     return policies
 
 
-def refuse_closed(space: Workspace, side: Side, doing: str) -> None:
-    """The test side may be asked again only after the locked study has opened it; the journal says so."""
-    if side == "fit":
-        return
-    if not any(row.side == "test" for row in Ledger(space.ledger).passes.values()):
+def refuse_closed(space: Workspace) -> None:
+    """The test side may be asked again only after the locked study has opened it."""
+    lock = read_json(space.lock, "")["lock"] if space.lock.exists() else ""
+    events = [event["event"] for event in read_journal(space.journal) if event["lock"] == lock]
+    if OPENED not in events:
         raise UsageError("the test side is not open yet: run heedful study test, or give --side fit")
-    log_event(space.journal, f"asked the test side again: {doing}", read_json(space.lock, "")["lock"], now())

@@ -18,10 +18,14 @@ def study_evidence(space: Workspace, source: str) -> list[Evidence]:
 
 
 def table_evidence(table: Table, source: str, policy: Policy | None = None) -> list[Evidence]:
-    """Right with the source minus right without it, on every routed row, to each recalled entry."""
+    """Right with the source minus right without it, on every routed row, to each recalled entry.
+
+    Under a policy that asks the source after the first pass, those are the rows on which it asks it;
+    else all on which the source had something to add.
+    """
     routed = table.column(source).decoded
-    if policy is not None and source in policy.sources:
-        routed = routed & Replayer(table).replay(policy).consulted
+    if policy is not None and source in policy.sources[: policy.budget.passes]:
+        routed = Replayer(table).replay(policy).decoded[policy.sources.index(source)]
     plain, column = table.column("none"), table.column(source)
     return [
         Evidence(

@@ -17,6 +17,7 @@ from heedful.types import Policy
 class Measured:
     """One arm with one bank."""
 
+    policy: Policy
     counts: PairedCounts
     """Rows, against the memory-free pass."""
     right: Interval
@@ -40,6 +41,7 @@ def _measured(after: Replayer, before: Replayer, policy: Policy) -> Measured:
     done = after.replay(policy)
     difference = done.right.astype(float) - before.replay(policy).right
     return Measured(
+        policy=policy,
         counts=count_pairs(after.base_right.tolist(), done.right.tolist()),
         right=share_of(done.right, tasks),
         hurt=share_of(after.base_right & ~done.right, tasks),

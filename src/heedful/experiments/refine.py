@@ -1,31 +1,37 @@
 """The closed loop: evidence, retirement, replacement, and recording again what that changed.
 
 Everything happens on the fit side, before the lock. Each iteration is judged by the objective of
-the best kind of policy with its bank, on folds that the policy was not tuned on; the best
+the best kind of policy that uses its bank, on folds that the policy was not tuned on; the best
 iteration, the earlier on a tie, becomes the study's bank. The evidence that retires entries comes
 from the same rows, so an iteration looks better there than it will on the test side: that one judges.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from heedful import arms
 from heedful.errors import HeedfulError, LockError, UsageError
+from heedful.experiments.build import unleaked
 from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.evidence import table_evidence
 from heedful.experiments.replies import Replies
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
 from heedful.governance.retire import Sentence, Terms, review
+from heedful.memory.dense import Embedder
 from heedful.ports import Model
-from heedful.protocol.fit import Fitted, fit
+from heedful.protocol.fit import Held, cross_validate, tune
+from heedful.protocol.harm import hurts_of
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.record import Recorder
+from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import record
+from heedful.protocol.steps import policy_banks, recording_of, refined_ledger
 from heedful.protocol.table import Table
 from heedful.protocol.workspace import REFINED, Workspace, write_text
-from heedful.types import Entry, Item
+from heedful.types import Entry, Item, Policy
 
 SHOWN = 3
 """Tasks that an entry hurt, shown to the writer who is to replace it."""
@@ -45,7 +51,7 @@ class Iteration:
     written: int
     """Calls of the writer."""
     accuracy: float
-    """Of the best kind of policy, on held-out folds of the fit side."""
+    """Of the best kind of policy that uses the source, on held-out folds of the fit side."""
     objective: float
     always: float
     """Accuracy with memory in every prompt."""
@@ -59,36 +65,60 @@ class Refined:
     iterations: Sequence[Iteration]
     chosen: int
     bank: str
-    """The bank of the study's source now."""
+    """The bank of the study's source from now on."""
+    spared: Sequence[Sentence] = ()
+    """Condemned by the last evidence, but protected or beyond the share that may go at once."""
 
 
-async def refine(asked: Experiment, terms: Terms, iterations: int, writer: Model | None) -> Refined:
-    """Run the loop; without a writer entries are only retired."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """Who writes better rules, and the embedder that keeps them off the test side."""
+
+    model: Model
+    embedder: Embedder
+
+
+async def refine(
+    asked: Experiment,
+    terms: Terms,
+    iterations: int,
+    writer: Writer | None,
+    keep: Callable[[Refined], None] = lambda found: None,
+) -> Refined:
+    """Run the loop; without a writer entries are only retired.
+
+    `keep` gets the result before the study is changed, so that a kill cannot lose it.
+    """
     space, setting, source = asked.space, asked.setting, asked.source
     _refuse_unrefinable(space, setting, source)
-    table = asked.table()
+    await _copied(asked, setting, refined_ledger(space, setting))
+    table = await asked.table()
     entries = asked.entries
-    replies = None if writer is None else Replies(space.folder / asked.name / "replies.jsonl", writer)
+    kept = space.folder / asked.name / "replies.jsonl"
+    replies = None if writer is None else Replies(kept, writer.model)
     banks = [entries]
     ledgers = [Ledger(space.ledger)]
-    fitted = _fit(table, setting)
-    found = [_judged(0, entries, table, source, fitted)]
+    best = _best(table, setting, source)
+    found = [_judged(0, entries, table, source, best)]
+    spared: Sequence[Sentence] = ()
     for number in range(1, iterations + 1):
-        evidence = table_evidence(table, source, fitted.choice.policy)
-        going = review(standings(entries, evidence), terms).going
+        judged = review(standings(entries, table_evidence(table, source, best.policy)), terms)
+        going, spared = judged.going, judged.spared
         if not going:
             break
         written = 0 if replies is None else replies.asked
-        entries, replaced = await _replaced(entries, going, table, source, setting, replies)
+        after, replaced = await _replaced(entries, going, table, source, setting, replies)
+        if writer is not None:
+            replaced = unleaked(replaced, setting, writer.embedder)
+        entries = [*after, *replaced]
         label = bank_label(setting, source, entries)
         varied = await asked.vary(label, f"iteration {number}", table, entries, parent=ledgers[-1])
         _require_only_changed(varied.calls, varied.changed)
         table = varied.table
-        fitted = _fit(table, setting)
-        judged = _judged(number, entries, table, source, fitted)
+        best = _best(table, setting, source)
         found.append(
             replace(
-                judged,
+                _judged(number, entries, table, source, best),
                 retired=going,
                 replaced=replaced,
                 changed=varied.changed,
@@ -101,8 +131,13 @@ async def refine(asked: Experiment, terms: Terms, iterations: int, writer: Model
     chosen = max(found, key=lambda one: (round(one.objective, 9), -one.number)).number
     bank = setting.study.sources[source].bank
     if chosen > 0:
-        bank = await _adopt(asked, banks[chosen], ledgers[chosen])
-    return Refined(source=source, iterations=found, chosen=chosen, bank=bank)
+        label = bank_label(setting, source, banks[chosen])
+        bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
+    refined = Refined(source=source, iterations=found, chosen=chosen, bank=bank, spared=spared)
+    keep(refined)
+    if chosen > 0:
+        await _adopt(asked, bank, banks[chosen], ledgers[chosen])
+    return refined
 
 
 def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None:
@@ -115,14 +150,32 @@ def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None
     with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
-def _fit(table: Table, setting: Setting) -> Fitted:
-    banks = [name for name in setting.banks if name in table.columns]
-    return fit(table, banks, setting.study.fit)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Best:
+    """The best kind of policy that uses the source."""
+
+    held: Held
+    policy: Policy
 
 
-def _judged(number: int, entries: Sequence[Entry], table: Table, source: str, fitted: Fitted) -> Iteration:
-    plain, column = table.column("none"), table.column(source)
-    with_memory = column.right | (plain.right & ~column.decoded)
+def _best(table: Table, setting: Setting, source: str) -> _Best:
+    banks, settings = policy_banks(setting, table), setting.study.fit
+    using = (
+        held
+        for held in cross_validate(table, banks, settings)
+        if source in (held.kind.first, *held.kind.sources)
+    )
+    held = next(using, None)
+    if held is None:
+        raise UsageError(
+            f"no policy of the study uses {source}: it needs a bank that is asked on both sides, and to be "
+            "among `firsts` or the sources of a family in [fit]"
+        )
+    return _Best(held=held, policy=tune(table, banks, settings).best[held.kind].policy)
+
+
+def _judged(number: int, entries: Sequence[Entry], table: Table, source: str, best: _Best) -> Iteration:
+    replayer, always = Replayer(table), arms.always(source)
     return Iteration(
         number=number,
         entries=sum(entry.live for entry in entries),
@@ -131,10 +184,10 @@ def _judged(number: int, entries: Sequence[Entry], table: Table, source: str, fi
         changed=0,
         calls=0,
         written=0,
-        accuracy=fitted.held.accuracy,
-        objective=fitted.held.objective,
-        always=float(with_memory.mean()),
-        hurts=int((plain.right & ~with_memory).sum()),
+        accuracy=best.held.accuracy,
+        objective=best.held.objective,
+        always=float(replayer.replay(always).right.mean()),
+        hurts=hurts_of(replayer, always),
     )
 
 
@@ -146,7 +199,7 @@ async def _replaced(
     setting: Setting,
     writer: Replies | None,
 ) -> tuple[list[Entry], list[Entry]]:
-    """The bank after retirement, with what the writer put in the place of rules that went."""
+    """The bank after retirement, and what the writer would put in the place of rules that went."""
     sentences = {one.standing.entry.id: one for one in going}
     after: list[Entry] = []
     replaced: list[Entry] = []
@@ -163,7 +216,7 @@ async def _replaced(
                 replaced.append(
                     replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")
                 )
-    return [*after, *replaced], replaced
+    return after, replaced
 
 
 def _harmed(entry: Entry, table: Table, source: str, items: dict[str, Item]) -> list[tuple[str, str, str]]:
@@ -183,22 +236,26 @@ def _require_only_changed(calls: int, changed: int) -> None:
         raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 
-async def _adopt(asked: Experiment, entries: Sequence[Entry], ledger: Ledger) -> str:
+async def _adopt(asked: Experiment, bank: str, entries: Sequence[Entry], ledger: Ledger) -> None:
     """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
 
     The study names the bank before its passes are there: `fit` refuses passes of entries that the
-    bank no longer has, and `record` copies what is missing.
+    bank no longer has, and `record` copies what is missing, as does the next `refine`.
     """
     space, source = asked.space, asked.source
-    label = bank_label(asked.setting, source, entries)
-    bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
-    refined = with_bank(asked.setting, source, entries)
-    tell = partial(asked.tell, "copying the chosen passes")
-    await record(space, refined, asked.model, "fit", tell, parent=ledger)
-    return bank
+    await _copied(asked, with_bank(asked.setting, source, entries), ledger)
+
+
+async def _copied(asked: Experiment, setting: Setting, parent: Ledger | None) -> None:
+    """Let the study's ledger have what a round recorded."""
+    if parent is not None:
+        tell = partial(asked.tell, "copying the chosen passes")
+        with Ledger(asked.space.ledger, parent) as ledger:
+            recorder = Recorder(recording_of(setting, "fit"), asked.model, ledger, tell)
+            await recorder.run(setting.study.model.slots)
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:

@@ -2,9 +2,10 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from heedful.errors import StoreError
+from heedful.errors import RequestError, StoreError
 from heedful.ports import Model
 from heedful.types import Prompt, digest_of
 
@@ -29,8 +30,18 @@ class Replies:
         self.asked += 1
         key = digest_of([prompt.digest, self._model.traits.fingerprint])
         if key not in self._known:
-            self._keep(key, (await self._model.decode(prompt)).text)
+            self._keep(key, await self._reply(prompt))
         return self._known[key]
+
+    async def _reply(self, prompt: Prompt) -> str:
+        """What the model says; one that refuses the schema is asked without, the prompt names the form."""
+        try:
+            decode = await self._model.decode(prompt)
+        except RequestError:
+            if prompt.schema is None:
+                raise
+            decode = await self._model.decode(replace(prompt, schema=None))
+        return decode.text
 
     def _keep(self, key: str, text: str) -> None:
         try:

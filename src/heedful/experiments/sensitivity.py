@@ -3,12 +3,17 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from heedful.experiments.controls import control_policies
-from heedful.experiments.derive import Experiment
+from heedful import arms
+from heedful.errors import UsageError
+from heedful.experiments.build import cost_file
+from heedful.experiments.derive import Experiment, study_policy
 from heedful.experiments.measure import Measured, measure_arms
 from heedful.governance.poison import KINDS, spoiled
-from heedful.protocol.workspace import Workspace
+from heedful.memory.formats import read_entries
+from heedful.protocol.setting import Setting
+from heedful.protocol.workspace import read_json
 from heedful.types import Entry
 
 
@@ -17,39 +22,44 @@ class Point:
     """The arms with one variant of the bank."""
 
     axis: str
-    """`size` or `noise`."""
+    """`size`, `noise` or `construction`."""
     value: float
+    """A share, or the model calls that building the bank took."""
     entries: int
-    construction: float | None
-    """Model calls that building so many entries took; None where that is not known."""
     arms: Mapping[str, Measured]
     changed: int
     """Passes that this bank changed, and that had to be recorded."""
 
 
-async def sensitivity(asked: Experiment, sizes: Sequence[float], noises: Sequence[float]) -> list[Point]:
-    """Every size with no noise, and every noise at full size, on the same rows."""
-    policies = control_policies(asked)
-    policies = {arm: policies[arm] for arm in ("always", "heedful")}
-    table = asked.table()
-    entries = asked.entries
-    order = random.Random(asked.seed).sample(entries, len(entries))
-    each = _built_calls(asked.space, asked.setting.study.sources[asked.source].bank, len(entries))
-    variants: list[tuple[str, float, list[Entry]]] = []
-    for size in sorted(sizes):
-        chosen = order[: max(1, round(size * len(order)))]
-        variants.append(("size", size, [entry for entry in entries if entry in chosen]))
-    variants += [("noise", rate, spoiled(entries, rate, list(KINDS), asked.seed)) for rate in sorted(noises)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bank:
+    """A bank in the place of the source's own."""
+
+    axis: str
+    value: float
+    label: str
+    entries: Sequence[Entry]
+
+
+async def sensitivity(
+    asked: Experiment, sizes: Sequence[float], noises: Sequence[float], built: Sequence[Path] = ()
+) -> list[Point]:
+    """Every size with no noise, every noise at full size, and every other bank, on the same rows."""
+    banks = [
+        *_parts(asked, sizes),
+        *_noisy(asked, noises),
+        *sorted((_built(file, asked.setting) for file in built), key=lambda bank: bank.value),
+    ]
+    policies = {"always": arms.always(asked.source), "heedful": study_policy(asked.space)}
+    table = await asked.table()
     points = []
-    for axis, value, bank in variants:
-        varied = await asked.vary(f"{axis}-{value:g}", f"{axis} {value:g}", table, bank)
-        built = None if each is None else each * (len(bank) if axis == "size" else len(entries))
+    for bank in banks:
+        varied = await asked.vary(bank.label, f"{bank.axis} {bank.value:g}", table, bank.entries)
         points.append(
             Point(
-                axis=axis,
-                value=value,
-                entries=len(bank),
-                construction=built,
+                axis=bank.axis,
+                value=bank.value,
+                entries=len(bank.entries),
                 arms=measure_arms(varied.table, table, policies),
                 changed=varied.changed,
             )
@@ -57,11 +67,37 @@ async def sensitivity(asked: Experiment, sizes: Sequence[float], noises: Sequenc
     return points
 
 
-def _built_calls(space: Workspace, bank: str, entries: int) -> float | None:
-    """Model calls an entry of a bank that `heedful bank build` made, from what it left behind."""
-    if bank not in ("rules.jsonl", "exemplars.jsonl"):
-        return None
-    folder = space.folder / "build"
-    files = [folder / name for name in ("ledger.jsonl", "replies.jsonl")]
-    lines = sum(file.read_bytes().count(b"\n") for file in files if file.exists())
-    return lines / entries if lines and entries else None
+def _parts(asked: Experiment, sizes: Sequence[float]) -> list[Bank]:
+    """Parts of the bank, a smaller one inside a larger one."""
+    order = random.Random(asked.seed).sample(asked.live, len(asked.live))
+    parts = []
+    for size in sorted(sizes):
+        chosen = {entry.id for entry in order[: max(1, round(size * len(order)))]}
+        entries = [entry for entry in asked.live if entry.id in chosen]
+        parts.append(Bank(axis="size", value=size, label=f"size-{size:g}", entries=entries))
+    return parts
+
+
+def _noisy(asked: Experiment, noises: Sequence[float]) -> list[Bank]:
+    return [
+        Bank(
+            axis="noise",
+            value=rate,
+            label=f"noise-{rate:g}",
+            entries=spoiled(asked.live, rate, list(KINDS), asked.seed),
+        )
+        for rate in sorted(noises)
+    ]
+
+
+def _built(file: Path, setting: Setting) -> Bank:
+    """A bank that `heedful bank build` made, with the calls that it took."""
+    entries = read_entries(file)[0]
+    if len(setting.splits.untested(entries)) < len(entries):
+        raise UsageError(f"{file} holds a question of the test side")
+    cost = read_json(cost_file(file), f"{file} must be made by heedful bank build, which tells its cost")
+    try:
+        calls = int(cost["rollouts"]) + int(cost["written"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{cost_file(file)} does not tell `rollouts` and `written`") from error
+    return Bank(axis="construction", value=calls, label=f"built-{file.stem}", entries=entries)

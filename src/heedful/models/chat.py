@@ -14,7 +14,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from heedful.errors import MissingError, ModelError, UsageError
+from heedful.errors import MissingError, ModelError, RequestError, UsageError
 from heedful.types import Decode, Prompt, Token, Traits, Usage, digest_of
 
 if TYPE_CHECKING:
@@ -221,7 +221,8 @@ def _failure(url: str, status: int, said: str, retry_after: str | None, key_from
         return _PassingError(f"{url} answered {status}: {said}", _seconds(retry_after))
     if status in (401, 403):
         return MissingError(f"{url} refused the key ({status}); set {key_from} to a valid one")
-    return ModelError(f"{url} answered {status}: {said}")
+    failure = RequestError if status in (400, 422) else ModelError
+    return failure(f"{url} answered {status}: {said}")
 
 
 def _seconds(retry_after: str | None) -> float | None:

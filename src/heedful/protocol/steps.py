@@ -32,16 +32,11 @@ from heedful.types import Side
 
 
 async def record(
-    space: Workspace,
-    setting: Setting,
-    model: Model,
-    side: Side,
-    on_progress: OnProgress,
-    parent: Ledger | None = None,
+    space: Workspace, setting: Setting, model: Model, side: Side, on_progress: OnProgress
 ) -> Ledger:
-    """Decode what the ledger and its parent lack of a side; only `test` may ask for the test side."""
+    """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setting, model)
-    with Ledger(space.ledger, parent or refined_ledger(space, setting)) as ledger:
+    with Ledger(space.ledger, refined_ledger(space, setting)) as ledger:
         await Recorder(recording_of(setting, side), model, ledger, on_progress).run(setting.study.model.slots)
     return ledger
 
@@ -79,11 +74,7 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     """Choose a policy from the fit side and write it down with how it was chosen."""
     table = side_table(space, setting, "fit")
     refuse_stale(table, setting)
-    banks = [
-        name
-        for name, source in setting.study.sources.items()
-        if source.kind == "memory" and "test" in source.sides and name in table.columns
-    ]
+    banks = policy_banks(setting, table)
     settings = setting.study.fit
     unlimited = fit(table, banks, settings)
     if settings.harm_limit is None:
@@ -93,6 +84,12 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     written["passes"] = passes_digest(Ledger(space.ledger), "fit")
     write_json(space.fit, written)
     return written
+
+
+def policy_banks(setting: Setting, table: Table) -> list[str]:
+    """The banks that a policy may use: recorded, and asked on the test side too."""
+    sources = setting.study.sources
+    return [name for name in setting.banks if "test" in sources[name].sides and name in table.columns]
 
 
 def refuse_stale(table: Table, setting: Setting) -> None:

@@ -54,30 +54,52 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
     space = Workspace(out if out is not None else Path("results") / study.name)
     if space.study.exists() and space.study.resolve() == place.resolve():
         return space
-    if space.study.exists() and space.study.read_bytes() != place.read_bytes() and space.lock.exists():
-        raise UsageError(
-            f"{space.folder} holds another locked study; give --out another folder, or remove it"
-        )
+    if space.lock.exists():
+        _refuse_other(study, place, space)
+        return space
     if space.study.exists() and space.study.read_text(encoding="utf-8").startswith(REFINED):
         raise UsageError(f"the study in {space.folder} was refined since: give the folder instead of {place}")
     _copy(study, place, space)
     return space
 
 
+def _refuse_other(study: Study, place: Path, space: Workspace) -> None:
+    """A locked folder takes nothing new: the file and all that belongs to it must be what was locked."""
+    if not space.study.exists() or space.study.read_bytes() != place.read_bytes():
+        raise UsageError(
+            f"{space.folder} holds another locked study; give --out another folder, or remove it"
+        )
+    for name in _files(study):
+        given, locked = place.parent / name, space.folder / name
+        if given.exists() and locked.exists() and given.read_bytes() != locked.read_bytes():
+            raise UsageError(
+                f"{given} is not what was locked in {space.folder}: give that folder to go on with it, or "
+                "--out another one"
+            )
+
+
 def _copy(study: Study, place: Path, space: Workspace) -> None:
-    own = study.questions
-    files = {name for source in study.sources.values() for name in (source.bank, source.responses)}
-    files -= {"", "pool"}
-    files |= {own.file, own.fit, own.test} - {""} if own is not None else set()
     try:
         space.folder.mkdir(parents=True, exist_ok=True)
-        for name in files:
+        for name in _files(study):
             target = space.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(place.parent / name, target)
         shutil.copyfile(place, space.study)
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be copied to {space.folder}: {error.strerror}") from error
+
+
+def _files(study: Study) -> list[str]:
+    """The files that a study file names, relative to its folder."""
+    own = study.questions
+    named = {name for source in study.sources.values() for name in (source.bank, source.responses)}
+    named |= {own.file, own.fit, own.test} if own is not None else set()
+    files = sorted(named - {"", "pool"})
+    for name in files:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise UsageError(f"{name} is not in the study file's folder: put it there and name it from there")
+    return files
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

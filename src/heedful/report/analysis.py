@@ -11,6 +11,7 @@ from heedful.report.drawing import Drawing
 from heedful.report.markdown import markdown_report
 from heedful.report.page import small_page
 from heedful.report.sheet import Sheet, plain_text
+from heedful.types import Policy, Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,23 @@ def _about(origin: Mapping[str, Any]) -> str:
         f"{origin['tasks']} tasks of the {origin['side']} side of {origin['benchmark']}, "
         f"model {origin['model']}, seeds {seeds}. Made by: {origin['command']}"
     )
+
+
+def caveats(source: str, side: Side, policies: Mapping[str, Policy]) -> list[str]:
+    """What a reader of the arms must bear in mind."""
+    said = []
+    if side == "fit" and len(policies) > 1:
+        said.append(
+            "Arms other than always were chosen on these passes of the fit side, which flatters them with "
+            "the bank as it is: part of what they lose is luck that another decode does not repeat. The "
+            "test side does not flatter them."
+        )
+    own = policies.get("heedful")
+    if own is not None and source not in (own.first, *own.sources):
+        said.append(
+            f"The study's policy does not use {source}: nothing that is done to it can change heedful."
+        )
+    return said
 
 
 def arm_fields(measured: Measured) -> dict[str, Any]:

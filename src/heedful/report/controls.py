@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from heedful.experiments.controls import Controlled
-from heedful.report.analysis import Analysis, arm_fields
+from heedful.report.analysis import Analysis, arm_fields, caveats
 from heedful.report.drawing import BLUE, GREEN, ORANGE, PURPLE, Drawing, draw
 from heedful.report.sheet import Sheet
 from heedful.report.wording import change, percent, points, share
@@ -41,7 +41,7 @@ def _sentences(source: str, side: Side, found: Sequence[Controlled]) -> list[str
             f"{arm}: {percent(measured.right.value)} right ({change(measured.change)} points against the "
             f"clean bank), {measured.counts.hurts} hurts ({before} with the clean bank)."
         )
-    return said
+    return said + caveats(source, side, {arm: measured.policy for arm, measured in worst.arms.items()})
 
 
 def _harm(found: Sequence[Controlled]) -> Sheet:

@@ -3,14 +3,24 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from heedful.experiments.counterfactual import EDITS, VERSIONS, Contrast, Counterfactual, Version, Worth
-from heedful.report.analysis import Analysis
+from heedful.experiments.counterfactual import (
+    AGAIN,
+    VERSIONS,
+    Contrast,
+    Counterfactual,
+    Version,
+    Worth,
+)
+from heedful.report.analysis import Analysis, caveats
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet
 from heedful.report.wording import change, p_value, percent, policy_words, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+COLOURS = {"repair": BLUE, "corrupt": ORANGE, "again": GREY}
 
 
 def counterfactual_analysis(study: str, found: Counterfactual) -> Analysis:
@@ -29,23 +39,27 @@ def _sentences(found: Counterfactual) -> list[str]:
         f"{found.side} side had recalled one of them.",
         "Rows that had recalled no edited entry are the same under both edits, as they must be.",
     ]
+    if not found.repaired:
+        said.append("No repairs were given, so the repaired bank is the bank as it is.")
     for arm, worth in found.arms.items():
-        fixed = {edit: change(worth.change["fixed", edit]) for edit in EDITS}
-        line = (
-            f"{arm}: with the recalls held fixed, the repaired bank changes accuracy by {fixed['repair']} "
-            f"points and the corrupted one by {fixed['corrupt']}."
-        )
-        if worth.hits.change is not None and worth.localised is not None:
+        parts = [f"the corrupted bank changes accuracy by {change(worth.change['fixed', 'corrupt'])} points"]
+        if found.repaired:
+            parts.append(f"the repaired one by {change(worth.change['fixed', 'repair'])}")
+        parts.append(f"decoding once more without any edit by {change(worth.change[AGAIN])}")
+        line = f"{arm}: with the recalls held fixed, {', '.join(parts)}."
+        if worth.hits.change is not None and worth.hits.p is not None:
             line += (
                 f" On the rows that had recalled an edited entry, repair minus corrupt is "
-                f"{change(worth.hits.change)} points ({worth.hits.helps} helps, {worth.hits.hurts} hurts); a "
-                "one-sided randomisation test of whether the difference sits on them gives "
-                f"p = {p_value(worth.localised)}."
+                f"{change(worth.hits.change)} points ({worth.hits.helps} helps, {worth.hits.hurts} hurts, "
+                f"McNemar p = {p_value(worth.hits.p)})"
             )
+            if worth.localised is not None:
+                line += f"; one-sided randomisation test of hit × edit: p = {p_value(worth.localised)}"
+            line += "."
         said.append(line)
     if "heedful" in found.arms:
         said.append(f"The policy of heedful: {policy_words(found.arms['heedful'].policy)}")
-    return said
+    return said + caveats(found.source, found.side, {arm: worth.policy for arm, worth in found.arms.items()})
 
 
 def _named(version: Version) -> str:
@@ -57,6 +71,8 @@ def _effects(found: Counterfactual) -> Sheet:
     rows = []
     for arm, worth in found.arms.items():
         rows.append((f"{arm}, as it is", share(worth.original), "", "", "", ""))
+        again = share(worth.right[AGAIN]), change(worth.change[AGAIN])
+        rows.append((f"{arm}, as it is, hits decoded once more", *again, "", "", str(found.hits)))
         for version in VERSIONS:
             mode, edit = version
             rows.append(
@@ -74,8 +90,9 @@ def _effects(found: Counterfactual) -> Sheet:
         title="Effect of the edits",
         note="Right with a 95% Wilson interval; change against the bank as it is, in percentage points with "
         "a 95% bootstrap interval over tasks. Drift: what recalling again changes beyond the content. Same: "
-        "share of rows whose recalled entries are the original ones. Changed: passes "
-        "with another prompt, the same for every arm.",
+        "share of rows whose recalled entries are the original ones. Changed: passes with another prompt, or "
+        "decoded once more; the same for every arm. Decoding the hits once more, with nothing edited, shows "
+        "the decoder's noise.",
         head=("Arm, edit", "Right [95%]", "Change, points [95%]", "Drift, points [95%]", "Same", "Changed"),
         rows=tuple(rows),
     )
@@ -117,12 +134,12 @@ def _edits(found: Counterfactual) -> Sheet:
 
 
 def _figure(found: Counterfactual) -> Drawing:
-    places = [(arm, version) for arm in found.arms for version in VERSIONS][::-1]
+    places = [(arm, version) for arm in found.arms for version in (*VERSIONS, AGAIN)][::-1]
 
     def paint(axes: "Axes") -> None:
         for place, (arm, version) in enumerate(places):
             mode, edit = version
-            effect, colour = found.arms[arm].change[version], BLUE if edit == "repair" else ORANGE
+            effect, colour = found.arms[arm].change[version], COLOURS[edit]
             axes.plot((100 * effect.low, 100 * effect.high), (place, place), color=colour, linewidth=2)
             axes.plot(100 * effect.value, place, "o" if mode == "fixed" else "s", color=colour, markersize=6)
         axes.axvline(0, color=GREY, linestyle=":", linewidth=1)
@@ -134,7 +151,7 @@ def _figure(found: Counterfactual) -> Drawing:
         "counterfactual",
         "Change in accuracy under repaired and corrupted entries, recalled again and with recalls held fixed",
         "Squares: recalled again with the edited bank. Circles: the recalls held fixed, so that only the "
-        "content differs.",
+        "content differs. Grey: nothing edited, decoded once more.",
         1.2 + 0.25 * len(places),
         paint,
     )
@@ -145,6 +162,7 @@ def _summary(found: Counterfactual) -> dict[str, Any]:
         "edited": list(found.edits),
         "rows": found.rows,
         "hits": found.hits,
+        "repaired": found.repaired,
         "same": {_key(version): same for version, same in found.same.items()},
         "changed": {_key(version): changed for version, changed in found.changed.items()},
         "arms": {arm: _worth(worth) for arm, worth in found.arms.items()},

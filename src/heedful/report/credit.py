@@ -8,7 +8,7 @@ from heedful.report.sheet import Sheet
 
 
 def credit_analysis(study: str, found: Credits) -> Analysis:
-    carried = found.rows - found.shared
+    carried = found.rows - found.unstable - found.shared
     rows = [
         (
             one.entry,
@@ -22,7 +22,7 @@ def credit_analysis(study: str, found: Credits) -> Analysis:
     sheet = Sheet(
         name="credit",
         title="Entries by what they carried",
-        note="Present: recalled on a row that memory helped or hurt. Carried: leaving this entry out, "
+        note="Present: recalled on a row that memory helped or hurt, twice. Carried: leaving this entry out, "
         "and only this one, turns the outcome round. The most harmful first.",
         head=("Entry", "Helps, present", "Hurts, present", "Helps, carried", "Hurts, carried"),
         rows=tuple(rows),
@@ -30,11 +30,13 @@ def credit_analysis(study: str, found: Credits) -> Analysis:
     )
     said = (
         f"Memory of {found.source} changed the outcome of {found.rows} rows of the {found.side} side. On "
-        f"{carried} of them a single entry carries it; on {found.shared} it stays whichever one is left out. "
-        f"{found.calls} model calls."
+        f"{found.unstable} of them it did not come back when the same prompt was decoded once more; these "
+        f"credit nobody. On {carried} a single entry carries it; on {found.shared} it stays whichever one is "
+        f"left out. {found.calls} model calls."
     )
     summary = {
         "rows": found.rows,
+        "unstable": found.unstable,
         "shared": found.shared,
         "calls": found.calls,
         "entries": [asdict(one) for one in found.entries],

@@ -27,7 +27,11 @@ def _sentences(found: Refined) -> list[str]:
     calls = sum(one.calls for one in found.iterations)
     said = [f"{len(found.iterations) - 1} rounds on the fit side, {calls} model calls."]
     if len(found.iterations) == 1:
-        said = ["The evidence condemns no entry, so there was nothing to do."]
+        said = [
+            "The entries that the evidence condemns all stay, so there was nothing to do."
+            if found.spared
+            else "The evidence condemns no entry, so there was nothing to do."
+        ]
     kept = "the bank as it was" if found.chosen == 0 else f"iteration {found.chosen}"
     said.append(f"Chosen by the held-out objective: {kept}; the study's bank is now {found.bank}.")
     return said
@@ -53,8 +57,9 @@ def _rounds(found: Refined) -> Sheet:
         name="rounds",
         title="Rounds",
         note="Changed / calls: passes whose prompt changed, and those that had to be decoded. Always: memory "
-        "in every prompt. Held out: the best policy on folds it was not tuned on. All on the fit side, whose "
-        "rows also gave the evidence, so that later rounds are flattered.",
+        "in every prompt; hurts are tasks. Held out: the best kind of policy that uses the source, on folds "
+        "it was not tuned on. All on the fit side, whose rows also gave the evidence, so that later rounds "
+        "are flattered.",
         head=(
             *("Iteration", "Entries", "Retired", "Replaced", "Changed / calls", "Written"),
             *("Always, right", "Always, hurts", "Held out, right", "Objective"),
@@ -70,6 +75,7 @@ def _retired(found: Refined) -> Sheet:
         for one in found.iterations
         for gone in one.retired
     ]
+    rows += [(f"stays: {one.standing.entry.id}", one.standing.entry.text, one.reason) for one in found.spared]
     return Sheet(
         name="retired",
         title="What went, and why",
@@ -101,6 +107,7 @@ def _summary(found: Refined) -> dict[str, Any]:
     return {
         "chosen": found.chosen,
         "bank": found.bank,
+        "spared": [one.standing.entry.id for one in found.spared],
         "iterations": [
             {
                 **{key: value for key, value in asdict(one).items() if key not in ("retired", "replaced")},

@@ -1,10 +1,11 @@
 """How results hang on a bank's size, noise and cost, as a page with curves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heedful.experiments.measure import Measured
 from heedful.experiments.sensitivity import Point
-from heedful.report.analysis import Analysis, arm_fields
+from heedful.report.analysis import Analysis, arm_fields, caveats
 from heedful.report.drawing import BLUE, GREY, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet
 from heedful.report.wording import change, plain, points, share
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = {"always": ORANGE, "heedful": BLUE}
-AXES = {"size": "share of the bank's entries", "noise": "share of bad entries"}
+AXES = {
+    "size": "share of the bank's entries, %",
+    "noise": "share of bad entries, %",
+    "construction": "model calls that building the bank took",
+}
 
 
 def sensitivity_analysis(study: str, source: str, side: Side, found: Sequence[Point]) -> Analysis:
@@ -24,6 +29,7 @@ def sensitivity_analysis(study: str, source: str, side: Side, found: Sequence[Po
         sentences=(
             f"{n} rows of the {side} side; {sum(one.changed for one in found)} changed passes. Policies were "
             "chosen on the fit side with the bank as it is.",
+            *caveats(source, side, {arm: one.policy for arm, one in found[0].arms.items()}),
         ),
         sheets=(_table(found),),
         drawings=tuple(
@@ -49,7 +55,6 @@ def _table(found: Sequence[Point]) -> Sheet:
                     str(counts.hurts),
                     plain(measured.calls),
                     plain(measured.tokens, 0),
-                    "" if one.construction is None else plain(one.construction, 0),
                 )
             )
     return Sheet(
@@ -57,10 +62,10 @@ def _table(found: Sequence[Point]) -> Sheet:
         title="Every point",
         note="Right with a 95% Wilson interval; helps and hurts against the answer without memory; the "
         "difference to the bank as it is, in percentage points, with a 95% bootstrap interval over tasks. "
-        "Built: model calls that building so many entries took.",
+        "Construction: model calls that building the bank took.",
         head=(
             *("Bank, arm", "Entries", "Right [95%]", "Against no memory", "Against the whole bank [95%]"),
-            *("Helps", "Hurts", "Calls", "Tokens", "Built, calls"),
+            *("Helps", "Hurts", "Calls", "Tokens"),
         ),
         rows=tuple(rows),
     )
@@ -69,34 +74,37 @@ def _table(found: Sequence[Point]) -> Sheet:
 def _curves(axis: str, found: Sequence[Point]) -> list[Drawing]:
     if not found:
         return []
-    places = [100 * one.value for one in found]
     base = 100 * found[0].arms["always"].counts.base
-
-    def accuracy(axes: "Axes") -> None:
-        for arm, colour in COLOURS.items():
-            shares = [100 * one.arms[arm].right.value for one in found]
-            axes.plot(places, shares, "o-", color=colour, label=arm)
-        axes.axhline(base, color=GREY, linestyle=":", linewidth=1, label="no memory")
-        _finish(axes, axis, "right, %", f"Accuracy against {axis}")
-
-    def harm(axes: "Axes") -> None:
-        for arm, colour in COLOURS.items():
-            shares = [100 * one.arms[arm].hurt.value for one in found]
-            axes.plot(places, shares, "o-", color=colour, label=arm)
-        axes.set_ylim(bottom=0)
-        _finish(axes, axis, "answers spoiled, %", f"Harm against {axis}")
-
     return [
-        draw(f"accuracy-{axis}", f"Accuracy by {AXES[axis]}", "", 2.6, accuracy),
-        draw(f"harm-{axis}", f"Harm by {AXES[axis]}", "", 2.6, harm),
+        _curve("accuracy", axis, found, lambda arm: 100 * arm.right.value, "right, %", base),
+        _curve("harm", axis, found, lambda arm: 100 * arm.hurt.value, "answers spoiled, %"),
+        _curve("cost", axis, found, lambda arm: arm.tokens, "tokens a task"),
     ]
 
 
-def _finish(axes: "Axes", axis: str, label: str, title: str) -> None:
-    axes.set_xlabel(f"{AXES[axis]}, %")
-    axes.set_ylabel(label)
-    axes.set_title(title)
-    axes.legend(loc="best")
+def _curve(
+    what: str,
+    axis: str,
+    found: Sequence[Point],
+    of: Callable[[Measured], float],
+    label: str,
+    base: float | None = None,
+) -> Drawing:
+    places = [one.value if axis == "construction" else 100 * one.value for one in found]
+
+    def paint(axes: "Axes") -> None:
+        for arm, colour in COLOURS.items():
+            axes.plot(places, [of(one.arms[arm]) for one in found], "o-", color=colour, label=arm)
+        if base is None:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.axhline(base, color=GREY, linestyle=":", linewidth=1, label="no memory")
+        axes.set_xlabel(AXES[axis])
+        axes.set_ylabel(label)
+        axes.set_title(f"{what.capitalize()} against {axis}")
+        axes.legend(loc="best")
+
+    return draw(f"{what}-{axis}", f"{what.capitalize()} by {axis}", "", 2.6, paint)
 
 
 def _point(one: Point) -> dict[str, Any]:
@@ -104,7 +112,6 @@ def _point(one: Point) -> dict[str, Any]:
         "axis": one.axis,
         "value": one.value,
         "entries": one.entries,
-        "construction": one.construction,
         "changed": one.changed,
         "arms": {arm: arm_fields(measured) for arm, measured in one.arms.items()},
     }
