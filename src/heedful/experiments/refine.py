@@ -31,7 +31,7 @@ from heedful.protocol.setting import Setting
 from heedful.protocol.steps import policy_banks, recording_of, refined_ledger
 from heedful.protocol.table import Table
 from heedful.protocol.workspace import REFINED, Workspace, write_text
-from heedful.types import Entry, Item, Policy
+from heedful.types import Entry, Policy
 
 SHOWN = 3
 """Tasks that an entry hurt, shown to the writer who is to replace it."""
@@ -42,14 +42,6 @@ class Iteration:
     number: int
     entries: int
     """Live entries of the bank."""
-    retired: Sequence[Sentence]
-    replaced: Sequence[Entry]
-    changed: int
-    """Passes with memory whose prompt is another than in the iteration before."""
-    calls: int
-    """Model calls that took; the rest was recorded already."""
-    written: int
-    """Calls of the writer."""
     accuracy: float
     """Of the best kind of policy that uses the source, on held-out folds of the fit side."""
     objective: float
@@ -57,6 +49,14 @@ class Iteration:
     """Accuracy with memory in every prompt."""
     hurts: int
     """Tasks that memory in every prompt hurts."""
+    retired: Sequence[Sentence] = ()
+    replaced: Sequence[Entry] = ()
+    changed: int = 0
+    """Passes with memory whose prompt is another than in the iteration before."""
+    calls: int = 0
+    """Model calls that took; the rest was recorded already."""
+    written: int = 0
+    """Replies of the writer, remembered or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,51 +93,80 @@ async def refine(
     _refuse_unrefinable(space, setting, source)
     await _copied(asked, setting, refined_ledger(space, setting))
     table = await asked.table()
-    entries = asked.entries
-    kept = space.folder / asked.name / "replies.jsonl"
-    replies = None if writer is None else Replies(kept, writer.model)
-    banks = [entries]
-    ledgers = [Ledger(space.ledger)]
-    best = _best(table, setting, source)
-    found = [_judged(0, entries, table, source, best)]
+    rounds = [_round(asked, 0, asked.entries, table, Ledger(space.ledger))]
     spared: Sequence[Sentence] = ()
     for number in range(1, iterations + 1):
-        judged = review(standings(entries, table_evidence(table, source, best.policy)), terms)
-        going, spared = judged.going, judged.spared
-        if not going:
+        last = rounds[-1]
+        evidence = table_evidence(last.table, source, last.policy)
+        judged = review(standings(last.entries, evidence), terms)
+        spared = judged.spared
+        if not judged.going:
             break
-        written = 0 if replies is None else replies.asked
-        after, replaced = await _replaced(entries, going, table, source, setting, replies)
-        if writer is not None:
-            replaced = unleaked(replaced, setting, writer.embedder)
-        entries = [*after, *replaced]
-        label = bank_label(setting, source, entries)
-        varied = await asked.vary(label, f"iteration {number}", table, entries, parent=ledgers[-1])
-        _require_only_changed(varied.calls, varied.changed)
-        table = varied.table
-        best = _best(table, setting, source)
-        found.append(
-            replace(
-                _judged(number, entries, table, source, best),
-                retired=going,
-                replaced=replaced,
-                changed=varied.changed,
-                calls=varied.calls,
-                written=0 if replies is None else replies.asked - written,
-            )
-        )
-        banks.append(entries)
-        ledgers.append(varied.ledger)
-    chosen = max(found, key=lambda one: (round(one.objective, 9), -one.number)).number
+        rounds.append(await _next(asked, number, last, judged.going, writer))
+    chosen = max(rounds, key=lambda one: (round(one.told.objective, 9), -one.told.number))
     bank = setting.study.sources[source].bank
-    if chosen > 0:
-        label = bank_label(setting, source, banks[chosen])
+    if chosen is not rounds[0]:
+        label = bank_label(setting, source, chosen.entries)
         bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
-    refined = Refined(source=source, iterations=found, chosen=chosen, bank=bank, spared=spared)
-    keep(refined)
-    if chosen > 0:
-        await _adopt(asked, bank, banks[chosen], ledgers[chosen])
-    return refined
+    told = [one.told for one in rounds]
+    found = Refined(source=source, iterations=told, chosen=chosen.told.number, bank=bank, spared=spared)
+    keep(found)
+    if chosen is not rounds[0]:
+        await _adopt(asked, bank, chosen)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """A bank with its passes, and the best policy that uses it."""
+
+    entries: Sequence[Entry]
+    table: Table
+    ledger: Ledger
+    policy: Policy
+    told: Iteration
+
+
+def _round(asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger) -> _Round:
+    held, policy = _best(table, asked.setting, asked.source)
+    replayer, always = Replayer(table), arms.always(asked.source)
+    told = Iteration(
+        number=number,
+        entries=sum(entry.live for entry in entries),
+        accuracy=held.accuracy,
+        objective=held.objective,
+        always=float(replayer.replay(always).right.mean()),
+        hurts=hurts_of(replayer, always),
+    )
+    return _Round(entries=entries, table=table, ledger=ledger, policy=policy, told=told)
+
+
+async def _next(
+    asked: Experiment, number: int, last: _Round, going: Sequence[Sentence], writer: Writer | None
+) -> _Round:
+    """Retire, replace, and record what that changed."""
+    sentences = {one.standing.entry.id: one for one in going}
+    entries = [_sentenced(entry, sentences.get(entry.id)) for entry in last.entries]
+    gone = [one.standing.entry for one in going if one.standing.entry.kind != "exemplar"]
+    better: Sequence[Entry] = ()
+    if writer is not None:
+        replies = Replies(asked.space.folder / asked.name / "replies.jsonl", writer.model)
+        written = [await _better(entry, last.table, asked, replies) for entry in gone]
+        better = unleaked([one for one in written if one is not None], asked.setting, writer.embedder)
+    entries += better
+    label = bank_label(asked.setting, asked.source, entries)
+    varied = await asked.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
+    _require_only_changed(varied.calls, varied.changed)
+    made = _round(asked, number, entries, varied.table, varied.ledger)
+    told = replace(
+        made.told,
+        retired=going,
+        replaced=better,
+        changed=varied.changed,
+        calls=varied.calls,
+        written=0 if writer is None else len(gone),
+    )
+    return replace(made, told=told)
 
 
 def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None:
@@ -150,78 +179,34 @@ def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None
     with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Best:
-    """The best kind of policy that uses the source."""
-
-    held: Held
-    policy: Policy
-
-
-def _best(table: Table, setting: Setting, source: str) -> _Best:
+def _best(table: Table, setting: Setting, source: str) -> tuple[Held, Policy]:
+    """The best kind of policy that uses the source, and its numbers on all rows."""
     banks, settings = policy_banks(setting, table), setting.study.fit
-    using = (
-        held
-        for held in cross_validate(table, banks, settings)
-        if source in (held.kind.first, *held.kind.sources)
-    )
-    held = next(using, None)
-    if held is None:
-        raise UsageError(
-            f"no policy of the study uses {source}: it needs a bank that is asked on both sides, and to be "
-            "among `firsts` or the sources of a family in [fit]"
-        )
-    return _Best(held=held, policy=tune(table, banks, settings).best[held.kind].policy)
-
-
-def _judged(number: int, entries: Sequence[Entry], table: Table, source: str, best: _Best) -> Iteration:
-    replayer, always = Replayer(table), arms.always(source)
-    return Iteration(
-        number=number,
-        entries=sum(entry.live for entry in entries),
-        retired=(),
-        replaced=(),
-        changed=0,
-        calls=0,
-        written=0,
-        accuracy=best.held.accuracy,
-        objective=best.held.objective,
-        always=float(replayer.replay(always).right.mean()),
-        hurts=hurts_of(replayer, always),
+    for held in cross_validate(table, banks, settings):
+        if source in (held.kind.first, *held.kind.sources):
+            return held, tune(table, banks, settings).best[held.kind].policy
+    raise UsageError(
+        f"no policy of the study uses {source}: it needs a bank that is asked on both sides, and to be "
+        "among `firsts` or the sources of a family in [fit]"
     )
 
 
-async def _replaced(
-    entries: Sequence[Entry],
-    going: Sequence[Sentence],
-    table: Table,
-    source: str,
-    setting: Setting,
-    writer: Replies | None,
-) -> tuple[list[Entry], list[Entry]]:
-    """The bank after retirement, and what the writer would put in the place of rules that went."""
-    sentences = {one.standing.entry.id: one for one in going}
-    after: list[Entry] = []
-    replaced: list[Entry] = []
-    items = {item.id: item for item in setting.splits.fit}
-    for entry in entries:
-        if entry.id not in sentences:
-            after.append(entry)
-            continue
-        sentence = sentences[entry.id]
-        after.append(replace(entry, state=sentence.state, reason=sentence.reason))
-        if writer is not None and entry.kind != "exemplar":
-            text = read_lesson(await writer.ask(fix_prompt(entry.text, _harmed(entry, table, source, items))))
-            if text is not None and text.casefold() != entry.text.casefold():
-                replaced.append(
-                    replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")
-                )
-    return after, replaced
+def _sentenced(entry: Entry, sentence: Sentence | None) -> Entry:
+    return entry if sentence is None else replace(entry, state=sentence.state, reason=sentence.reason)
 
 
-def _harmed(entry: Entry, table: Table, source: str, items: dict[str, Item]) -> list[tuple[str, str, str]]:
+async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies) -> Entry | None:
+    """What the writer would put in the place of a rule that goes; None where that makes no sense."""
+    text = read_lesson(await writer.ask(fix_prompt(entry.text, _harmed(entry, table, asked))))
+    if text is None or text.casefold() == entry.text.casefold():
+        return None
+    return replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")
+
+
+def _harmed(entry: Entry, table: Table, asked: Experiment) -> list[tuple[str, str, str]]:
     """Tasks that were hurt while the entry was in the prompt: question, text without memory, text with it."""
-    plain, column = table.column("none"), table.column(source)
+    items = {item.id: item for item in asked.setting.splits.fit}
+    plain, column = table.column("none"), table.column(asked.source)
     hurt = (plain.right & column.decoded & ~column.right).nonzero()[0].tolist()
     rows = [at for at in hurt if any(seen.entry == entry.id for seen in column.passes[at].recalls)]
     return [
@@ -236,7 +221,7 @@ def _require_only_changed(calls: int, changed: int) -> None:
         raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 
-async def _adopt(asked: Experiment, bank: str, entries: Sequence[Entry], ledger: Ledger) -> None:
+async def _adopt(asked: Experiment, bank: str, chosen: _Round) -> None:
     """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
 
     The study names the bank before its passes are there: `fit` refuses passes of entries that the
@@ -246,7 +231,7 @@ async def _adopt(asked: Experiment, bank: str, entries: Sequence[Entry], ledger:
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
-    await _copied(asked, with_bank(asked.setting, source, entries), ledger)
+    await _copied(asked, with_bank(asked.setting, source, chosen.entries), chosen.ledger)
 
 
 async def _copied(asked: Experiment, setting: Setting, parent: Ledger | None) -> None:
