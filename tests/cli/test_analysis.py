@@ -115,6 +115,16 @@ def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_journal_sa
     assert heedful("study", "verify", str(study)).code == 0
 
 
+def test_refine_prints_its_rounds_and_keeps_their_page(heedful, study, tmp_path):
+    (tmp_path / "t.toml").write_text((tmp_path / "s.toml").read_text().replace("shelves", "again"))
+    fresh = tmp_path / "fresh"
+    assert heedful("study", "record", str(tmp_path / "t.toml"), "--out", str(fresh)).code == 0
+    found = heedful("study", "refine", str(fresh), "--json").json
+    assert (found["chosen"], found["bank"], len(found["iterations"])) == (0, "notes.jsonl", 1)
+    (page,) = (fresh / "refine").glob("notes-*.json")
+    assert json.loads(page.read_text()) == found
+
+
 def test_refine_refuses_a_locked_study(heedful, study):
     done = heedful("study", "refine", str(study))
     assert (done.code, done.err.count("\n")) == (4, 1)

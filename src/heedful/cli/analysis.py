@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -77,11 +77,13 @@ def refine(
         # by the bank that it starts from: a later run starts from another
         page = f"{asked.source}-{bank_label(asked.setting, asked.source, asked.entries)}"
 
-        def keep(found: Refined) -> None:
-            _write(context, asked, refine_analysis(asked.setting.study.name, found), page)
+        kept: list[_Page] = []
 
-        found = asyncio.run(run(asked, terms, iterations, writer, keep))
-    _show(context, asked, refine_analysis(asked.setting.study.name, found), json, page)
+        def keep(found: Refined) -> None:
+            kept.append(_write(context, asked, refine_analysis(asked.setting.study.name, found), page))
+
+        asyncio.run(run(asked, terms, iterations, writer, keep))
+    _print(kept[0], json)
 
 
 def credit(
@@ -218,26 +220,33 @@ def _experiment(
         )
 
 
+class _Page(NamedTuple):
+    file: Path
+    text: str
+    summary: dict[str, Any]
+
+
 def _write(
     context: typer.Context, asked: "Experiment", analysis: "Analysis", page: str | None = None
-) -> tuple[Path, dict[str, Any]]:
-    """Write the page, by default that of the source and the side; returns it and what its JSON holds."""
+) -> _Page:
+    """Write the page, by default that of the source and the side."""
     from heedful.report.analysis import write_analysis
 
     file = asked.space.folder / asked.name / f"{page or f'{asked.source}-{asked.side}'}.html"
     origin = {**asked.origin, "command": _command(context, asked.setting.study.name)}
-    return file, write_analysis(file, analysis, origin)
+    return _Page(file, analysis.text, write_analysis(file, analysis, origin))
 
 
-def _show(
-    context: typer.Context, asked: "Experiment", analysis: "Analysis", json: bool, page: str | None = None
-) -> None:
-    file, summary = _write(context, asked, analysis, page)
+def _show(context: typer.Context, asked: "Experiment", analysis: "Analysis", json: bool) -> None:
+    _print(_write(context, asked, analysis), json)
+
+
+def _print(page: _Page, json: bool) -> None:
     if json:
-        print_json(summary)
+        print_json(page.summary)
         return
-    result().print(analysis.text, markup=False, soft_wrap=True)
-    say(f"the page: {file}")
+    result().print(page.text, markup=False, soft_wrap=True)
+    say(f"the page: {page.file}")
 
 
 def _command(context: typer.Context, study: str) -> str:

@@ -25,10 +25,9 @@ from heedful.ports import Model
 from heedful.protocol.fit import Held, cross_validate, tune
 from heedful.protocol.harm import hurts_of
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.record import Recorder
 from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting
-from heedful.protocol.steps import policy_banks, recording_of, refined_ledger
+from heedful.protocol.steps import fill, policy_banks, refined_ledger
 from heedful.protocol.table import Table
 from heedful.protocol.workspace import REFINED, Workspace, write_text
 from heedful.types import Entry, Policy
@@ -238,9 +237,7 @@ async def _copied(asked: Experiment, setting: Setting, parent: Ledger | None) ->
     """Let the study's ledger have what a round recorded."""
     if parent is not None:
         tell = partial(asked.tell, "copying the chosen passes")
-        with Ledger(asked.space.ledger, parent) as ledger:
-            recorder = Recorder(recording_of(setting, "fit"), asked.model, ledger, tell)
-            await recorder.run(setting.study.model.slots)
+        await fill(asked.space, setting, asked.model, "fit", tell, parent)
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:

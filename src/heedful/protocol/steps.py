@@ -36,7 +36,19 @@ async def record(
 ) -> Ledger:
     """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setting, model)
-    with Ledger(space.ledger, refined_ledger(space, setting)) as ledger:
+    return await fill(space, setting, model, side, on_progress, refined_ledger(space, setting))
+
+
+async def fill(
+    space: Workspace,
+    setting: Setting,
+    model: Model,
+    side: Side,
+    on_progress: OnProgress,
+    parent: Ledger | None = None,
+) -> Ledger:
+    """Let the study's ledger have every pass of a side: copied from the parent where that has it."""
+    with Ledger(space.ledger, parent) as ledger:
         await Recorder(recording_of(setting, side), model, ledger, on_progress).run(setting.study.model.slots)
     return ledger
 
@@ -143,9 +155,7 @@ async def open_test_side(
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
     await refuse_senseless_logprobs(setting, model)
     log_event(space.journal, WENT_ON if _is_open(space, lock["lock"]) else OPENED, lock["lock"], now())
-    with Ledger(space.ledger) as ledger:
-        recorder = Recorder(recording_of(setting, "test"), model, ledger, on_progress)
-        await recorder.run(setting.study.model.slots)
+    await fill(space, setting, model, "test", on_progress)
     log_event(space.journal, RECORDED, lock["lock"], now())
     return lock
 
