@@ -65,7 +65,9 @@ def writer(*replies):
 
 
 LESSON = '{"difference": "d", "rule": "Add the counts of every kind that is asked about."}'
-ANOTHER = '{"difference": "d", "rule": "Never answer with a number from nowhere, count first."}'
+LIKE_IT = '{"difference": "d", "rule": "Add up the counts of all kinds that are asked about."}'
+UNLIKE = '{"difference": "d", "rule": "Never answer with a number from nowhere."}'
+ADD = '{"operation": "add", "id": "", "rule": ""}'
 
 
 @pytest.fixture
@@ -122,7 +124,7 @@ def rules(study, embedder, said, budget=200, size=50):
 def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
     said = writer(
         LESSON,
-        *(ANOTHER, '{"operation": "add", "id": "", "rule": ""}'),
+        *(LIKE_IT, ADD),
         *(LESSON, '{"operation": "update", "id": "r1", "rule": "Add the counts of all kinds asked about."}'),
         *(LESSON, '{"operation": "delete", "id": "r2", "rule": ""}'),
         *(LESSON, "I have no idea."),
@@ -135,11 +137,18 @@ def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
     assert (built.groups, built.leaked) == (15, 1), "the row that is on the test side teaches nothing"
 
 
+def test_a_lesson_about_something_else_is_added_without_asking(study, embedder):
+    said = writer(LESSON, UNLIKE)
+    built = rules(study, embedder, said, budget=3)
+    assert [entry.id for entry in built.entries] == ["r1", "r2"]
+    assert built.written == 2
+
+
 def test_an_ended_run_goes_on_where_it_was(study, embedder):
     rules(study, embedder, writer(LESSON), budget=1)
     log = study[0].folder / "build" / "replies.jsonl"
     log.write_bytes(log.read_bytes() + b'{"prompt": "cut')
-    said = writer(ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
+    said = writer(LIKE_IT, ADD)
     built = rules(study, embedder, said, budget=3)
     assert [entry.id for entry in built.entries] == ["r1", "r2"]
     assert len(said.prompts) == 2, "the first step is not made again"
@@ -147,8 +156,7 @@ def test_an_ended_run_goes_on_where_it_was(study, embedder):
 
 
 def test_a_list_that_is_full_takes_no_more(study, embedder):
-    said = writer(LESSON, ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
-    assert len(rules(study, embedder, said, budget=3, size=1).entries) == 1
+    assert len(rules(study, embedder, writer(LESSON, UNLIKE), budget=3, size=1).entries) == 1
 
 
 def test_a_writer_that_talks_nonsense_is_named_and_no_bank_is_written(study, embedder):
@@ -162,8 +170,7 @@ def test_a_budget_that_allows_no_rule_is_told_and_no_bank_is_written(study, embe
 
 
 def test_a_smaller_budget_builds_again_without_a_call_and_tells_its_cost(study, embedder, tmp_path):
-    said = writer(LESSON, ANOTHER, '{"operation": "add", "id": "", "rule": ""}')
-    rules(study, embedder, said, budget=3)
+    rules(study, embedder, writer(LESSON, LIKE_IT, ADD), budget=3)
     silent = writer()
     small = rules(study, embedder, silent, budget=1)
     assert (len(small.entries), len(silent.prompts)) == (1, 0)

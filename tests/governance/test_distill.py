@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,22 @@ def test_the_writer_sees_both_attempts_and_the_list():
     ],
 )
 def test_a_lesson_is_read_or_refused(text, rule):
-    assert read_lesson(text) == rule
+    assert read_lesson(text, "How many apples did he eat?") == rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "general"),
+    [
+        ("Subtract what Rachel has eaten from the total.", False),
+        ("Take away 12 from what there was at first.", False),
+        ("Subtract what Paula has eaten from the total.", True),
+        ("Take away 1 for the day itself.", True),
+        ("Add first. How much is left comes last.", True),
+    ],
+)
+def test_a_rule_with_a_name_or_a_number_of_the_problem_is_no_lesson(rule, general):
+    problem = "Rachel had 12 cookies and ate half of them. How many are left?"
+    assert (read_lesson(json.dumps({"rule": rule}), problem) == rule) is general
 
 
 @pytest.mark.parametrize(

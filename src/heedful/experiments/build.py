@@ -12,6 +12,7 @@ from heedful.errors import HeedfulError, UsageError
 from heedful.experiments.replies import Replies
 from heedful.governance.distill import (
     NEAREST,
+    RELATED,
     Change,
     Group,
     change_prompt,
@@ -183,18 +184,24 @@ async def _change(
     group: Group, rules: Mapping[str, str], writer: Replies, embedder: Embedder
 ) -> Change | None:
     """What a group's lesson does to the list; None where the writer's reply makes no sense."""
-    lesson = read_lesson(await writer.ask(lesson_prompt(group)))
-    if lesson is None or not rules:
-        return None if lesson is None else Change(operation="add", rule=lesson)
-    near = _nearest(lesson, rules, embedder)
+    lesson = read_lesson(await writer.ask(lesson_prompt(group)), group.question)
+    if lesson is None:
+        return None
+    near = _related(lesson, rules, embedder)
+    if not near:
+        return Change(operation="add", rule=lesson)
     return read_change(await writer.ask(change_prompt(lesson, near)), lesson, near)
 
 
-def _nearest(lesson: str, rules: Mapping[str, str], embedder: Embedder) -> dict[str, str]:
+def _related(lesson: str, rules: Mapping[str, str], embedder: Embedder) -> dict[str, str]:
+    """The rules that are about the same as a lesson, the nearest of them."""
+    if not rules:
+        return {}
     vectors = embedder.embed([lesson, *rules.values()])
-    order = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")[:NEAREST]
+    likeness = vectors[1:] @ vectors[0]
+    order = np.argsort(-likeness, kind="stable")[:NEAREST]
     ids = list(rules)
-    return {ids[place]: rules[ids[place]] for place in sorted(order.tolist())}
+    return {ids[place]: rules[ids[place]] for place in sorted(order.tolist()) if likeness[place] >= RELATED}
 
 
 def _groups(setting: Setting, ledger: Ledger, pool: Sequence[Item]) -> list[Group]:

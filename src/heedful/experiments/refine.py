@@ -196,7 +196,9 @@ def _sentenced(entry: Entry, sentence: Sentence | None) -> Entry:
 
 async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies) -> Entry | None:
     """What the writer would put in the place of a rule that goes; None where that makes no sense."""
-    text = read_lesson(await writer.ask(fix_prompt(entry.text, _harmed(entry, table, asked))))
+    harmed = _harmed(entry, table, asked)
+    problems = " ".join(question for question, _, _ in harmed)
+    text = read_lesson(await writer.ask(fix_prompt(entry.text, harmed)), problems)
     if text is None or text.casefold() == entry.text.casefold():
         return None
     return replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")

@@ -2,8 +2,10 @@
 
 For each task with attempts of both kinds a writer is asked for one lesson, and then what to do with
 it: add it to the list, update or delete a rule that is there, or nothing (the operations of
-Training-Free GRPO, Cai et al. 2025). The writer's replies are constrained to a JSON schema where
-the endpoint can do that; a reply that makes no sense is counted and changes nothing.
+Training-Free GRPO, Cai et al. 2025). A lesson that is about something else than every rule of the
+list is added without asking: a small writer otherwise rewrites whatever rule it is shown, and one
+rule swallows the list. The writer's replies are constrained to a JSON schema where the endpoint can
+do that; a reply that makes no sense is counted and changes nothing.
 """
 
 import json
@@ -17,6 +19,9 @@ from heedful.types import Message, Prompt
 MOST_WORDS = 32
 NEAREST = 5
 """How many rules of the list the writer sees beside a new lesson."""
+RELATED = 0.6
+"""Similarity (MiniLM) from which a rule is about the same as a lesson. Lessons on SVAMP that say the
+same in other words lie at .67 and more, those about different operations at .56 and less."""
 _LESSON_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"difference": {"type": "string"}, "rule": {"type": "string"}},
@@ -99,10 +104,17 @@ def _prompt(asked: str, schema: Mapping[str, Any]) -> Prompt:
     return Prompt(messages=(Message(role="user", content=asked),), max_tokens=160, schema=schema)
 
 
-def read_lesson(text: str) -> str | None:
-    """The rule of a reply; None for one that makes no sense or is too long."""
+def read_lesson(text: str, problem: str) -> str | None:
+    """The rule of a reply; None for one that makes no sense, is too long or tells of this problem."""
     found = _object(text)
-    return None if found is None else clean_rule(found.get("rule"))
+    rule = None if found is None else clean_rule(found.get("rule"))
+    return None if rule is None or _tells_of(problem, rule) else rule
+
+
+def _tells_of(problem: str, rule: str) -> bool:
+    """Whether a rule has a name or a number of the problem: it is no general rule then."""
+    special = re.findall(r"(?<=[\w,;] )[A-Z]\w*|\d+", rule)
+    return not set(special).isdisjoint(re.findall(r"\w+", problem))
 
 
 def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> Change | None:
