@@ -1,12 +1,18 @@
 """The published results are what ledger and lock say."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from heedful import arms
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.replay import Replayer
+from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace
 from heedful.report.build import build_report
+from heedful.stats.paired import count_pairs
 
 RESULTS = Path(__file__).parents[1] / "results"
 STUDIES = sorted(file.parent for file in RESULTS.glob("*/report.json"))
@@ -25,3 +31,48 @@ def test_a_published_report_is_rebuilt_from_its_ledger(study, tmp_path):
     build_report(open_workspace(copy, None))
     for name in ("report.json", "report.md", "report.tex"):
         assert (copy / name).read_bytes() == (study / name).read_bytes(), name
+
+
+def published(experiment):
+    return [(file, json.loads(file.read_text())) for file in sorted(RESULTS.glob(f"*/{experiment}/*.json"))]
+
+
+def recounted(folder, told):
+    """Memory in every prompt, counted from the passes of a recorded variant of a study."""
+    ledger = Ledger(folder / "ledger.jsonl")
+    tasks = dict.fromkeys(row.task for row in ledger.passes.values() if row.side == told["side"])
+    replayer = Replayer(read_table(ledger, told["side"], list(tasks), told["seeds"]))
+    right = replayer.replay(arms.always(told["source"])).right
+    return count_pairs(replayer.base_right.tolist(), right.tolist())
+
+
+def test_published_controls_are_what_their_ledgers_say():
+    assert published("controls")
+    for file, told in published("controls"):
+        for one in told["rates"][1:]:
+            (folder,) = file.parent.glob(f"{told['source']}-*-{one['rate']:g}")
+            counts, always = recounted(folder, told), one["arms"]["always"]
+            assert (counts.n, counts.helps, counts.hurts) == (always["n"], always["helps"], always["hurts"])
+            assert counts.accuracy == pytest.approx(always["accuracy"])
+
+
+def test_published_counterfactuals_are_what_their_ledgers_say():
+    assert published("counterfactual")
+    for file, told in published("counterfactual"):
+        for version in told["same"]:
+            mode, edit = version.split("-")
+            counts = recounted(file.parent / f"{told['source']}-{edit}-{mode}", told)
+            assert counts.n == told["rows"]
+            said = told["arms"]["always"]["right"][version]["value"]
+            assert counts.accuracy == pytest.approx(said), version
+
+
+def test_published_loops_are_what_their_ledgers_say():
+    assert published("refine")
+    for file, told in published("refine"):
+        found = [recounted(folder, told) for folder in file.parent.glob(f"{told['source']}-*/")]
+        for one in told["iterations"][1:]:
+            assert any(
+                one["hurts"] == counts.hurts and one["always"] == pytest.approx(counts.accuracy)
+                for counts in found
+            ), f"round {one['number']} of {file}"
