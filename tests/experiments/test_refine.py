@@ -112,7 +112,7 @@ def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
     assert second.changed == 20
     assert second.calls == 20
     assert len(model.prompts) - before == second.calls
-    assert second.hurts < first.hurts
+    assert second.always.counts.hurts < first.always.counts.hurts
     assert found.chosen == 1
     assert f'bank = "{found.bank}"' in space.study.read_text()
 
@@ -136,7 +136,7 @@ def test_a_writer_puts_a_better_rule_in_its_place(study):
     second = found.iterations[1]
     assert [(entry.id, entry.text) for entry in second.replaced] == [("bad'", BETTER)]
     assert second.written == 1
-    assert found.iterations[found.chosen].hurts == 0
+    assert found.iterations[found.chosen].always.counts.hurts == 0
     entries, _ = read_entries(study[0].folder / found.bank)
     assert {entry.id: entry.state for entry in entries}["bad"] == "retired"
     assert "bad'" in {entry.id for entry in entries}
@@ -259,7 +259,7 @@ def test_a_loop_that_ended_while_copying_goes_on_from_the_chosen_bank(study):
     space.ledger.write_bytes(before)
     asked = len(model.prompts)
     again = refined((space, prepare(space.study, None), model))
-    assert again.iterations[0].hurts == 0, "the passes are those of the bank that was chosen"
+    assert again.iterations[0].always.counts.hurts == 0, "the passes are those of the bank that was chosen"
     assert len(model.prompts) == asked
 
 

@@ -16,6 +16,7 @@ from heedful.errors import HeedfulError, LockError, UsageError
 from heedful.experiments.build import unleaked
 from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.evidence import table_evidence
+from heedful.experiments.measure import Measured, measure_arms
 from heedful.experiments.replies import Replies
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
@@ -23,9 +24,7 @@ from heedful.governance.retire import Sentence, Terms, review
 from heedful.memory.dense import Embedder
 from heedful.ports import Model
 from heedful.protocol.fit import Held, cross_validate, tune
-from heedful.protocol.harm import hurts_of
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.replay import Replayer
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import fill, policy_banks, refined_ledger
 from heedful.protocol.table import Table
@@ -44,10 +43,8 @@ class Iteration:
     accuracy: float
     """Of the best kind of policy that uses the source, on held-out folds of the fit side."""
     objective: float
-    always: float
-    """Accuracy with memory in every prompt."""
-    hurts: int
-    """Tasks that memory in every prompt hurts."""
+    always: Measured
+    """Memory in every prompt."""
     retired: Sequence[Sentence] = ()
     replaced: Sequence[Entry] = ()
     changed: int = 0
@@ -92,7 +89,7 @@ async def refine(
     _refuse_unrefinable(space, setting, source)
     await _copied(asked, setting, refined_ledger(space, setting))
     table = await asked.table()
-    rounds = [_round(asked, 0, asked.entries, table, Ledger(space.ledger))]
+    rounds = [_round(asked, 0, asked.entries, table, Ledger(space.ledger), table)]
     spared: Sequence[Sentence] = ()
     for number in range(1, iterations + 1):
         last = rounds[-1]
@@ -101,7 +98,7 @@ async def refine(
         spared = judged.spared
         if not judged.going:
             break
-        rounds.append(await _next(asked, number, last, judged.going, writer))
+        rounds.append(await _next(asked, number, last, judged.going, writer, table))
     chosen = max(rounds, key=lambda one: (round(one.told.objective, 9), -one.told.number))
     bank = setting.study.sources[source].bank
     if chosen is not rounds[0]:
@@ -126,22 +123,27 @@ class _Round:
     told: Iteration
 
 
-def _round(asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger) -> _Round:
+def _round(
+    asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger, original: Table
+) -> _Round:
     held, policy = _best(table, asked.setting, asked.source)
-    replayer, always = Replayer(table), arms.always(asked.source)
     told = Iteration(
         number=number,
         entries=sum(entry.live for entry in entries),
         accuracy=held.accuracy,
         objective=held.objective,
-        always=float(replayer.replay(always).right.mean()),
-        hurts=hurts_of(replayer, always),
+        always=measure_arms(table, original, {"always": arms.always(asked.source)})["always"],
     )
     return _Round(entries=entries, table=table, ledger=ledger, policy=policy, told=told)
 
 
 async def _next(
-    asked: Experiment, number: int, last: _Round, going: Sequence[Sentence], writer: Writer | None
+    asked: Experiment,
+    number: int,
+    last: _Round,
+    going: Sequence[Sentence],
+    writer: Writer | None,
+    original: Table,
 ) -> _Round:
     """Retire, replace, and record what that changed."""
     sentences = {one.standing.entry.id: one for one in going}
@@ -156,7 +158,7 @@ async def _next(
     label = bank_label(asked.setting, asked.source, entries)
     varied = await asked.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
     _require_only_changed(varied.calls, varied.changed)
-    made = _round(asked, number, entries, varied.table, varied.ledger)
+    made = _round(asked, number, entries, varied.table, varied.ledger, original)
     told = replace(
         made.told,
         retired=going,

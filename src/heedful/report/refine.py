@@ -1,16 +1,18 @@
 """What each round of the closed loop cost and gained, as a page."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from heedful.experiments.refine import Refined
-from heedful.report.analysis import Analysis
+from heedful.report.analysis import Analysis, arm_fields
 from heedful.report.drawing import BLUE, ORANGE, Drawing, draw
 from heedful.report.sheet import Sheet
-from heedful.report.wording import percent, plain
+from heedful.report.wording import change, percent, plain, share
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+COUNTED = ("number", "entries", "changed", "calls", "written", "accuracy", "objective")
 
 
 def refine_analysis(study: str, found: Refined) -> Analysis:
@@ -24,8 +26,11 @@ def refine_analysis(study: str, found: Refined) -> Analysis:
 
 
 def _sentences(found: Refined) -> list[str]:
-    calls = sum(one.calls for one in found.iterations)
-    said = [f"{len(found.iterations) - 1} rounds on the fit side, {calls} model calls."]
+    changed, calls = (sum(getattr(one, key) for one in found.iterations) for key in ("changed", "calls"))
+    said = [
+        f"{len(found.iterations) - 1} rounds on the fit side changed {changed} prompts; that many model calls "
+        f"they cost, {calls} of them in this run."
+    ]
     if len(found.iterations) == 1:
         said = [
             "The entries that the evidence condemns all stay, so there was nothing to do."
@@ -46,8 +51,9 @@ def _rounds(found: Refined) -> Sheet:
             str(len(one.replaced)),
             f"{one.changed} / {one.calls}",
             str(one.written),
-            percent(one.always),
-            str(one.hurts),
+            share(one.always.right),
+            "" if one.number == 0 else change(one.always.change),
+            f"{one.always.counts.helps} / {one.always.counts.hurts}",
             percent(one.accuracy),
             plain(one.objective, 4),
         )
@@ -57,12 +63,12 @@ def _rounds(found: Refined) -> Sheet:
         name="rounds",
         title="Rounds",
         note="Changed / calls: passes whose prompt changed, and those that had to be decoded. Always: memory "
-        "in every prompt; hurts are tasks. Held out: the best kind of policy that uses the source, on folds "
-        "it was not tuned on. All on the fit side, whose rows also gave the evidence, so that later rounds "
-        "are flattered.",
+        "in every prompt, its change against the bank as it was, and rows against no memory. Held out: the "
+        "best kind of policy that uses the source, on folds it was not tuned on. All on the fit side, whose "
+        "rows also gave the evidence, so that later rounds are flattered.",
         head=(
             *("Iteration", "Entries", "Retired", "Replaced", "Changed / calls", "Written"),
-            *("Always, right", "Always, hurts", "Held out, right", "Objective"),
+            *("Always, right", "Change", "Helps / hurts", "Held out, right", "Objective"),
         ),
         rows=tuple(rows),
         marked=frozenset((found.chosen,)),
@@ -91,7 +97,8 @@ def _figure(found: Refined) -> Drawing:
     numbers = [one.number for one in found.iterations]
 
     def paint(axes: "Axes") -> None:
-        axes.plot(numbers, [100 * one.always for one in found.iterations], "s-", color=ORANGE, label="always")
+        always = [100 * one.always.right.value for one in found.iterations]
+        axes.plot(numbers, always, "s-", color=ORANGE, label="always")
         held = [100 * one.accuracy for one in found.iterations]
         axes.plot(numbers, held, "o-", color=BLUE, label="best policy, held out")
         axes.set_xticks(numbers)
@@ -110,7 +117,8 @@ def _summary(found: Refined) -> dict[str, Any]:
         "spared": [one.standing.entry.id for one in found.spared],
         "iterations": [
             {
-                **{key: value for key, value in asdict(one).items() if key not in ("retired", "replaced")},
+                **{key: getattr(one, key) for key in COUNTED},
+                "always": arm_fields(one.always),
                 "retired": [gone.standing.entry.id for gone in one.retired],
                 "replaced": [entry.id for entry in one.replaced],
             }
