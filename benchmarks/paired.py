@@ -1,0 +1,51 @@
+"""Two arms on the same test rows, of one locked study or of two: what does the second change?
+
+For banks of one study against each other, or a bank before and after `heedful study refine`. Positive is in
+favour of the second. It needs no data and no model calls:
+
+    python benchmarks/paired.py results/svamp-rules:always-rule results/svamp-rules:always-built
+"""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from heedful.protocol.workspace import open_workspace
+from heedful.report.arms import Arm, compare, main_arms
+from heedful.report.material import Material, gather
+from heedful.report.wording import change, p_value, percent
+
+
+def read_arm(named: str) -> tuple[Material, Arm]:
+    folder, _, name = named.rpartition(":")
+    material = gather(open_workspace(Path(folder), None))
+    arms = {arm.name: arm for arm in main_arms(material)}
+    if name not in arms:
+        raise SystemExit(f"{folder} has no arm {name!r}: it has {', '.join(arms)}")
+    return material, arms[name]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("first", metavar="STUDY:ARM")
+    parser.add_argument("second", metavar="STUDY:ARM")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    (material, before), (other, after) = read_arm(given.first), read_arm(given.second)
+    if material.tasks != other.tasks:
+        raise SystemExit("the two have other test rows")
+    found = compare(other, after.right, before.right)
+    if given.json:
+        print(json.dumps({"first": before.accuracy.value, "second": after.accuracy.value, **asdict(found)}))
+        return
+    print(
+        f"{percent(before.accuracy.value)} → {percent(after.accuracy.value)}: {change(found.delta)} points, "
+        f"p = {p_value(found.p)}, {found.helps} better, {found.hurts} worse, n = {found.delta.n}"
+    )
+
+
+if __name__ == "__main__":
+    main()
