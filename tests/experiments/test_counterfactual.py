@@ -188,6 +188,15 @@ def test_edits_are_made_for_what_was_recalled(study):
     assert made["lamp"].corrupt.text != numbered[0].text
 
 
+def test_a_repair_without_a_corrupt_version_is_damaged_itself(tmp_path):
+    entry = new_entry("How many are left of 14 after 8?", kind="exemplar", response="6", id="left")
+    file = tmp_path / "edits.jsonl"
+    file.write_text('{"entry": "left", "repair": "14 - 8 = 6. Answer: 6"}')
+    edit = read_edits(file, [entry], 0)["left"]
+    assert edit.repair.response == "14 - 8 = 6. Answer: 6"
+    assert edit.corrupt.response == "14 + 8 = 22. Answer: 22"
+
+
 @pytest.mark.parametrize(
     ("rows", "complaint"),
     [

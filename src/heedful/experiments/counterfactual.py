@@ -42,7 +42,7 @@ class EditLine(msgspec.Struct, forbid_unknown_fields=True):
     repair: str = ""
     """Empty: as it is."""
     corrupt: str = ""
-    """Empty: damaged by heedful."""
+    """Empty: the repair, damaged by heedful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +71,9 @@ def read_edits(file: Path, entries: Sequence[Entry], seed: int) -> dict[str, Edi
         if read.entry not in known:
             raise UsageError(f"{file} line {number} edits {read.entry!r}, which is not in the bank")
         entry = known[read.entry]
-        edits[entry.id] = Edit(
-            repair=_saying(entry, read.repair) if read.repair else entry,
-            corrupt=_saying(entry, read.corrupt) if read.corrupt else corrupted(entry, seed),
-        )
+        repair = _saying(entry, read.repair) if read.repair else entry
+        corrupt = _saying(entry, read.corrupt) if read.corrupt else corrupted(repair, seed)
+        edits[entry.id] = Edit(repair=repair, corrupt=corrupt)
     if not edits:
         raise UsageError(f"{file} holds no edits")
     return edits

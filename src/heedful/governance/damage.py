@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import add, mul, sub
 from types import MappingProxyType
 
 from heedful.errors import UsageError
@@ -37,6 +38,16 @@ _MEASURES = _both_ways(
     ("before", "after"),
 )
 _SIGNS = MappingProxyType({"+": "-", "-": "+", "*": "/", "/": "*"})
+_EQUATION = re.compile(r"(?<![\d.,])(\d+) ([-+*x/]) (?:\$ ?)?(\d+) = (?:\$ ?)?(\d+)(?![\d.,]*\d)")
+_OTHER_SIGNS: Mapping[str, Mapping[str, Callable[[int, int], int]]] = MappingProxyType(
+    {
+        "+": {"-": sub, "*": mul},
+        "-": {"+": add},
+        "*": {"+": add, "-": sub},
+        "x": {"+": add, "-": sub},
+        "/": {"*": mul, "-": sub},
+    }
+)
 _CONDITIONS = (
     (r"\bis not\b", "is"),
     (r"\bdo not\b", "do"),
@@ -55,7 +66,9 @@ Damage = Callable[[str, random.Random], str]
 
 
 def wrong_operation(text: str, rng: random.Random) -> str:
-    """Another operation: words like more and less, or the sign of an equation, change places."""
+    """Another operation: worked through in the last equation, else another sign, or less instead of more."""
+    if (worked := _worked_wrongly(text)) is not None:
+        return worked
     signed = re.sub(r"(?<=\d )[-+*/](?= \(?\d)", lambda sign: _SIGNS[sign[0]], text)
     if signed != text:
         return signed
@@ -65,6 +78,21 @@ def wrong_operation(text: str, rng: random.Random) -> str:
             one = rng.choice(found)
             return f"{text[: one.start()]}{_like(one[0], words[one[0].lower()])}{text[one.end() :]}"
     return text
+
+
+def _worked_wrongly(text: str) -> str | None:
+    """The last equation with another operation and its result, which also replaces the old one after it."""
+    equations = list(_EQUATION.finditer(text))
+    if not equations:
+        return None
+    last = equations[-1]
+    left, sign, right, result = last.groups()
+    for other, operation in _OTHER_SIGNS[sign].items():
+        wrong = operation(int(left), int(right))
+        if wrong >= 0 and str(wrong) != result:
+            rest = re.sub(rf"(?<![\d.]){result}(?![\d.]*\d)", str(wrong), text[last.start(4) :])
+            return f"{text[: last.start(2)]}{other}{text[last.end(2) : last.start(4)]}{rest}"
+    return None
 
 
 def wrong_number(text: str, rng: random.Random) -> str:
