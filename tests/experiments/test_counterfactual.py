@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from heedful import HeedfulError, ScriptedModel, UsageError
+from heedful import HeedfulError, ScriptedModel, UsageError, new_entry
 from heedful.experiments.counterfactual import AGAIN, Edit, counterfactual, made_edits, read_edits
 from heedful.experiments.derive import Experiment
 from heedful.protocol.ledger import Ledger
