@@ -208,12 +208,11 @@ async def _again(asked: Experiment, table: Table, hit: Bools) -> Table:
 
 
 def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> Worth:
-    rng = np.random.default_rng(0)
     base = Replayer(table).replay(policy).right
     rights = {version: Replayer(varied).replay(policy).right for version, varied in tables.items()}
 
     def change(after: Bools, before: Bools) -> Interval:
-        return paired_interval(after.astype(float) - before, table.tasks, rng)
+        return paired_interval(after.astype(float) - before, table.tasks, _draws())
 
     repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
     return Worth(
@@ -222,15 +221,18 @@ def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: B
         right={version: share_of(right, table.tasks) for version, right in rights.items()},
         change={version: change(right, base) for version, right in rights.items()},
         drift={edit: change(rights["free", edit], rights["fixed", edit]) for edit in EDITS},
-        hits=_contrast(repaired, damaged, hit, table, rng),
-        others=_contrast(repaired, damaged, ~hit, table, rng),
-        localised=_localised(repaired.astype(float) - damaged, hit, table.tasks, rng),
+        hits=_contrast(repaired, damaged, hit, table),
+        others=_contrast(repaired, damaged, ~hit, table),
+        localised=_localised(repaired.astype(float) - damaged, hit, table.tasks),
     )
 
 
-def _localised(
-    difference: Floats, hit: Bools, tasks: Sequence[str], rng: np.random.Generator
-) -> float | None:
+def _draws() -> np.random.Generator:
+    """The same draws every time: equal answers get equal intervals."""
+    return np.random.default_rng(0)
+
+
+def _localised(difference: Floats, hit: Bools, tasks: Sequence[str]) -> float | None:
     """The randomisation test over tasks; rows of one task have the same recalls under every seed.
 
     Were the content worth nothing, a row under repair and under corrupt would be two draws of the
@@ -241,7 +243,7 @@ def _localised(
         return None
     sums, counts = by_task(difference, tasks)
     marked, _ = by_task(hit.astype(float), tasks)
-    return randomisation_p_value(sums / counts, marked > 0, rng)
+    return randomisation_p_value(sums / counts, marked > 0, _draws())
 
 
 def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
@@ -279,13 +281,11 @@ def _require_equal_off_target(repair: Column, corrupt: Column, hit: Bools, table
             )
 
 
-def _contrast(
-    repaired: Bools, damaged: Bools, rows: Bools, table: Table, rng: np.random.Generator
-) -> Contrast:
+def _contrast(repaired: Bools, damaged: Bools, rows: Bools, table: Table) -> Contrast:
     helps, hurts = int((repaired & ~damaged & rows).sum()), int((~repaired & damaged & rows).sum())
     if not rows.any():
         return Contrast(rows=0, change=None, helps=0, hurts=0, p=None)
     tasks = [task for task, inside in zip(table.tasks, rows, strict=True) if inside]
     difference = (repaired.astype(float) - damaged)[rows]
-    change, p = paired_interval(difference, tasks, rng), mcnemar_by_task(difference, tasks)
+    change, p = paired_interval(difference, tasks, _draws()), mcnemar_by_task(difference, tasks)
     return Contrast(rows=int(rows.sum()), change=change, helps=helps, hurts=hurts, p=p)
