@@ -103,7 +103,7 @@ def _figure(found: Sequence[Controlled]) -> Drawing:
         axes.set_ylabel("answers spoiled by memory, %")
         axes.set_ylim(bottom=0)
         axes.set_title("Harm against the share of bad entries")
-        axes.legend(loc="upper left")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
     told = "; ".join(
         f"{arm} {one.arms[arm].counts.hurts} hurts at {one.rate:.0%}" for one in found for arm in COLOURS
