@@ -20,8 +20,8 @@ MOST_WORDS = 32
 NEAREST = 5
 """How many rules of the list the writer sees beside a new lesson."""
 RELATED = 0.6
-"""Similarity (MiniLM) from which a rule is about the same as a lesson. Lessons on SVAMP that say the
-same in other words lie at .67 and more, those about different operations at .56 and less."""
+"""Similarity (MiniLM) from which a rule counts as like a lesson. It lies in a gap: of 27 lessons on SVAMP
+seven had an earlier one at .67 or more, the others none above .56."""
 _LESSON_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"difference": {"type": "string"}, "rule": {"type": "string"}},
