@@ -8,6 +8,7 @@ from heedful import arms
 from heedful.control import Controller, Episode
 from heedful.errors import (
     HeedfulError,
+    LeakError,
     LockError,
     LogprobError,
     MalformedError,
@@ -41,6 +42,7 @@ __all__ = [
     "Entry",
     "Episode",
     "HeedfulError",
+    "LeakError",
     "LockError",
     "LogprobError",
     "MalformedError",

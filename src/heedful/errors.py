@@ -6,6 +6,7 @@ HeedfulError                 exit 1, http 500
 │   └── MalformedError                          a file with lines that cannot be read
 ├── MissingError             exit 3, http 503   a dependency, a key or weights are not there
 ├── LockError                exit 4, http 409   something moved after it was locked
+│   └── LeakError                               a bank knows a question that it is judged by
 ├── ModelError               exit 1, http 502   the model's endpoint failed
 │   ├── RequestError                            it refuses a request for what it asks (400, 422)
 │   └── LogprobError                            its log-probs are absent or make no sense
@@ -51,6 +52,10 @@ class LockError(HeedfulError):
 
     exit_code = 4
     http_status = 409
+
+
+class LeakError(LockError):
+    """A bank holds a question that the study asks."""
 
 
 class ModelError(HeedfulError):

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from heedful import (
+    LeakError,
     LockError,
     LogprobError,
     MissingError,
@@ -380,8 +381,9 @@ def test_a_wrong_study_file_gets_one_clear_sentence(study, text, complaint):
 
 def test_a_test_question_inside_a_bank_is_refused(study):
     (study.parent / "notes.txt").write_text("what is on shelf 1007?\n")
-    with pytest.raises(UsageError, match="holds questions of the test side"):
+    with pytest.raises(LeakError, match="holds questions that are asked") as caught:
         prepare(open_workspace(study, study.parent / "out").study, None)
+    assert caught.value.exit_code == 4
 
 
 def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank():
@@ -390,8 +392,26 @@ def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank():
         new_entry(f"{question}\nA. penguin\nB. lark", kind="exemplar", response="Answer: A", id=question)
         for question in ("Which bird swims?", "Which bird sings?")
     ]
-    kept = Splits(fit=(), test=(test,), pool=()).untested(bank)
+    kept = Splits(fit=(), test=(test,), pool=()).unasked(bank)
     assert [entry.id for entry in kept] == ["Which bird sings?"]
+
+
+@pytest.mark.parametrize("place", ["fit", "test", "test_side"])
+def test_a_question_is_found_within_an_entry_of_a_bank(place):
+    question = Item(id="q", question="Which of these birds swims best under water?", answer="A")
+    asked = Splits(**{"fit": (), "test": (), "pool": (), place: (question,)})
+    bank = [
+        new_entry(f"Q: {question.question} A: the penguin.", kind="fact", id="within"),
+        new_entry("A hard one", kind="exemplar", response=question.question.upper(), id="as the response"),
+        new_entry("Which of these birds swims best in air?", kind="fact", id="another"),
+    ]
+    assert [entry.id for entry in asked.unasked(bank)] == ["another"]
+
+
+def test_a_short_question_within_a_longer_entry_is_not_taken_for_it():
+    short = Item(id="q", question="Who swims?", answer="A")
+    bank = [new_entry("Ask yourself: who swims? Most birds do not.", kind="rule", id="rule")]
+    assert Splits(fit=(short,), test=(), pool=()).unasked(bank) == bank
 
 
 def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study):

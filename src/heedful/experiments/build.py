@@ -220,15 +220,15 @@ def _groups(setting: Setting, ledger: Ledger, pool: Sequence[Item]) -> list[Grou
 
 
 def _untested_rows(pool: Sequence[Item], setting: Setting, embedder: Embedder) -> list[Item]:
-    """The pool without rows whose question, or one nearly the same, is on the test side."""
+    """The pool without rows whose question is asked, or nearly the same as one on the test side."""
     asked = [new_entry(item.question, kind="fact", id=item.id) for item in pool]
     kept = {entry.id for entry in unleaked(asked, setting, embedder)}
     return [item for item in pool if item.id in kept]
 
 
 def unleaked(entries: Sequence[Entry], setting: Setting, embedder: Embedder) -> list[Entry]:
-    """The entries whose text, or one nearly the same, is not on the test side."""
-    kept = setting.splits.untested(entries)
+    """The entries whose text is not asked, nor nearly the same as a question on the test side."""
+    kept = setting.splits.unasked(entries)
     if not kept or not setting.splits.test:
         return kept
     near = near_duplicates(kept, setting.splits.test, embedder)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful import arms
-from heedful.errors import UsageError
+from heedful.errors import LeakError, UsageError
 from heedful.experiments.build import cost_file
 from heedful.experiments.derive import Experiment, study_policy
 from heedful.experiments.measure import Measured, measure_arms
@@ -93,8 +93,8 @@ def _noisy(asked: Experiment, noises: Sequence[float]) -> list[Bank]:
 def _built(file: Path, setting: Setting) -> Bank:
     """A bank that `heedful bank build` made, with the calls that it took."""
     entries = read_entries(file)[0]
-    if len(setting.splits.untested(entries)) < len(entries):
-        raise UsageError(f"{file} holds a question of the test side")
+    if len(setting.splits.unasked(entries)) < len(entries):
+        raise LeakError(f"{file} holds a question that is asked, on the fit or on the test side")
     cost = read_json(cost_file(file), f"{file} must be made by heedful bank build, which tells its cost")
     try:
         calls = int(cost["rollouts"]) + int(cost["written"])

@@ -9,7 +9,7 @@ import msgspec
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.items import data_folder
 from heedful.benchmarks.questions import OwnQuestions
-from heedful.errors import UsageError
+from heedful.errors import LeakError, UsageError
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import read_entries
 from heedful.ports import Benchmark, Source
@@ -30,7 +30,7 @@ class Setting:
     splits: Splits
     banks: Mapping[str, MemoryBank]
     dropped: Mapping[str, Sequence[str]]
-    """Per bank, the ids of entries that were left out because their question is on the test side."""
+    """Per bank, the ids of entries that were left out because their question is asked."""
 
     def sources(self, side: Side, seed: int) -> dict[str, Source]:
         """The sources that are recorded on a side, `none` first."""
@@ -69,12 +69,12 @@ def prepare(file: Path, data: Path | None) -> Setting:
     for name, settings in study.sources.items():
         if settings.kind == "memory":
             entries = _entries(settings, folder, benchmark, splits)
-            kept = splits.untested(entries)
+            kept = splits.unasked(entries)
             left_out = [entry.id for entry in entries if entry not in kept]
             if settings.bank != "pool" and left_out:
-                raise UsageError(
-                    f"the bank {settings.bank} holds questions of the test side "
-                    f"({', '.join(left_out)}); take them out"
+                raise LeakError(
+                    f"the bank {settings.bank} holds questions that are asked, on the fit or the test side "
+                    f"({', '.join(left_out)}): take these entries out"
                 )
             banks[name] = MemoryBank(name, kept, method=settings.recall, threshold=settings.threshold)
             dropped[name] = left_out

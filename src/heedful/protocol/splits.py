@@ -1,7 +1,7 @@
 """Which rows are asked on which side, and which are left to build banks from."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,9 @@ from heedful.ports import Benchmark
 from heedful.protocol.study import SplitSettings
 from heedful.types import Entry, Item, Side
 
+CONTAINED_WORDS = 6
+"""A question of fewer words is looked for as the whole text of an entry only, not within it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
@@ -18,14 +21,21 @@ class Splits:
     test: Sequence[Item]
     pool: Sequence[Item]
     """Rows of the fit side that are not asked: banks are built from them."""
+    test_side: Sequence[Item] = ()
+    """All rows of the test side, of which `test` are asked."""
 
     def asked(self, side: Side) -> Sequence[Item]:
         return self.fit if side == "fit" else self.test
 
-    def untested(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries whose normalised text does not occur on the test side."""
-        asked = {normal_question(item.question) for item in self.test}
-        return [entry for entry in entries if normal_question(bare_question(entry.text)) not in asked]
+    def unasked(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries that hold no question of the test side, and none that is asked on the fit side.
+
+        An entry that knows the answer to a fit question makes memory look better there than it is,
+        and a harm limit that was certified on such rows would not hold.
+        """
+        asked = {normal_question(item.question) for item in (*self.fit, *self.test, *self.test_side)}
+        long = [f" {question} " for question in asked if question.count(" ") + 1 >= CONTAINED_WORDS]
+        return [entry for entry in entries if not _holds(entry, asked, long)]
 
 
 def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
@@ -38,7 +48,13 @@ def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
             "for banks are too many"
         )
     chosen = test if settings.test is None else _shuffled(test, settings.seed)[: settings.test]
-    return Splits(fit=fit[:asked], test=chosen, pool=fit[len(fit) - settings.pool :])
+    return Splits(fit=fit[:asked], test=chosen, pool=fit[len(fit) - settings.pool :], test_side=test)
+
+
+def _holds(entry: Entry, asked: Set[str], long: Sequence[str]) -> bool:
+    """Whether an entry is one of the questions that are asked, or has one of the long ones within it."""
+    said = f" {normal_question(f'{entry.text} {entry.response}')} "
+    return normal_question(bare_question(entry.text)) in asked or any(question in said for question in long)
 
 
 def _shuffled(items: Sequence[Item], seed: int) -> list[Item]:
