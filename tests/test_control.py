@@ -16,6 +16,7 @@ from heedful import (
     arms,
     new_entry,
 )
+from heedful.sources import ReflectSource, VerifySource
 from heedful.types import Budget, Policy, Prompt, Traits
 from tests.making import FixedBank
 
@@ -191,6 +192,15 @@ def test_a_gate_does_not_pay_for_a_confidence_it_does_not_look_at():
 def test_a_policy_that_cannot_be_carried_out_is_refused(policy, says_what):
     with pytest.raises(PolicyError, match=says_what):
         controller(policy, says(UNSURE))
+
+
+@pytest.mark.parametrize("policy", [Policy(first="rule", sources=("critic",)), Policy(first="critic")])
+@pytest.mark.parametrize("critic", [ReflectSource(), VerifySource()])
+def test_a_critic_of_the_memory_free_answer_needs_one(policy, critic):
+    sources = {"rule": RetrySource(), "critic": critic}
+    with pytest.raises(PolicyError, match="'critic' works on a memory-free first pass"):
+        Controller(model=says(UNSURE), policy=policy, sources=sources)
+    Controller(model=says(UNSURE), policy=Policy(sources=("critic",)), sources=sources)
 
 
 def test_a_signal_that_the_model_cannot_give_is_refused_with_what_to_do():

@@ -236,6 +236,8 @@ def refuse_impossible(controller: Controller) -> None:
         if name not in controller.sources:
             known = ", ".join(sorted(controller.sources))
             raise PolicyError(f"the policy names the source {name!r}, which is not among {known}")
+        if policy.first != "none" and controller.sources[name].spec.get("on") == "none":
+            raise PolicyError(f"the source {name!r} works on a memory-free first pass; set first = 'none'")
     for name in policy.guards:
         if name not in controller.guards:
             known = ", ".join(sorted(controller.guards))

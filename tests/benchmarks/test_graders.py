@@ -47,10 +47,14 @@ REAL_OUTPUTS = [
 @pytest.mark.parametrize(("text", "target", "verdict"), REAL_OUTPUTS)
 @pytest.mark.parametrize("name", ["svamp", "asdiv", "multiarith", "aime24"])
 def test_the_grader_agrees_with_a_person(name, text, target, verdict):
+    assert graded(name, text, target) is verdict
+
+
+def graded(name, text, target):
     benchmark = BENCHMARKS[name]
     item = Item(id="1", question="How many?", answer=target)
     answer = read_answer(Decode(text=text), benchmark.task(item)).answer
-    assert benchmark.grade(answer, item) is verdict
+    return benchmark.grade(answer, item)
 
 
 REAL_CHOICES = [
@@ -73,6 +77,24 @@ def test_the_grader_of_choices_agrees_with_a_person(name, text, target, verdict)
     item = Item(id="1", question="Which?", answer=target, choices=choices)
     answer = read_answer(Decode(text=text), benchmark.task(item)).answer
     assert benchmark.grade(answer, item) is verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("Answer: 1 1/2", "1.5"),
+        ("Half of 3 is 3 / 2. Answer: 3 / 2", "1.5"),
+        ("Answer: seven", "7"),
+        ("Each one gets more than one. Answer: Seven.", "7"),
+        ("It falls by a half. Answer: -.5", "-0.5"),
+        ("Answer: $-5", "-5"),
+        ("Answer: -$5", "-5"),
+        ("12 - 5 leaves 7 for each one", "7"),
+        ("so 20 - 13", "13"),
+    ],
+)
+def test_numbers_are_found_in_their_usual_spellings(text, target):
+    assert graded("svamp", text, target)
 
 
 def test_the_last_number_counts_even_where_a_person_would_take_an_earlier_one():

@@ -1,7 +1,14 @@
 import pytest
 
 from heedful import UsageError
-from heedful.benchmarks.metrics import metric_named, read_number, same_choice, same_number, same_text
+from heedful.benchmarks.metrics import (
+    metric_named,
+    metric_source,
+    read_number,
+    same_choice,
+    same_number,
+    same_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,20 @@ def test_the_other_metrics_are_found_by_name():
     assert metric_named("json:a.0")('{"a": ["Ghent"]}', "ghent")
     assert not metric_named("json:a.0")("not json", "ghent")
     assert metric_named("python:operator:eq")("x", "x")
+
+
+def test_a_metric_of_ones_own_is_found_beside_the_study(tmp_path):
+    (tmp_path / "mine.py").write_text("def near(answer, target):\n    return answer[0] == target[0]\n")
+    assert metric_named("python:mine:near", tmp_path)("apple", "apricot")
+    assert "answer[0]" in metric_source("python:mine:near", tmp_path)
+    with pytest.raises(UsageError, match="python:mine:near does not load"):
+        metric_named("python:mine:near", tmp_path / "elsewhere")
+
+
+def test_a_metric_that_does_not_compile_is_a_users_mistake(tmp_path):
+    (tmp_path / "mine.py").write_text("def near(answer target)")
+    with pytest.raises(UsageError, match="python:mine:near does not load"):
+        metric_named("python:mine:near", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["luck", "python:operator:nope", "python:no_such_module:f"])

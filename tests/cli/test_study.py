@@ -100,7 +100,7 @@ def test_data_that_are_not_there_and_data_that_are_not_the_published_ones(heedfu
 
 def test_a_test_question_inside_a_bank_is_refused(heedful, study, out):
     (study.parent / "notes.txt").write_text("what is on shelf 3 in the HALL\n")
-    one_sentence(heedful("study", "record", str(study), "--out", str(out)), 2, "test side")
+    one_sentence(heedful("study", "record", str(study), "--out", str(out)), 4, "test side")
 
 
 def test_an_endpoint_without_logprobs_records_nothing(heedful, study, out):

@@ -15,9 +15,11 @@ from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.refine import Writer, refine, with_bank_named
 from heedful.governance.retire import Terms
 from heedful.memory.formats import read_entries
+from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import prepare
 from heedful.protocol.steps import fit_study, lock_study, record
+from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace
 from heedful.report.refine import refine_analysis
 
@@ -128,6 +130,19 @@ def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
     fit_study(space, setting)
     lock = asyncio.run(lock_study(space, setting, model))
     assert lock["digests"]["bank:rules"] == setting.banks["rules"].digest
+
+
+def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study):
+    space, _, model = study
+    space.study.write_text(STUDY + "harm_limit = 0.3\n")
+    setting = prepare(space.study, None)
+    found = refined((space, setting, model), iterations=1, terms=Terms(max_share=0.5, confidence=0.6))
+    assert found.tasks == 24
+    assert found.iterations[0].always.right.n == 24
+    whole = read_table(Ledger(space.ledger), "fit", [item.id for item in setting.splits.fit], [0])
+    seen = set(choosing_rows(whole, setting.study.fit).tasks)
+    pears = {item.id for item in setting.splits.fit if "pears" in item.question}
+    assert found.iterations[1].retired[0].standing.tasks == len(seen & pears) < len(pears)
 
 
 def test_a_writer_puts_a_better_rule_in_its_place(study):

@@ -68,6 +68,10 @@ def sources(silent: frozenset[str] = frozenset()) -> dict[str, Source]:
 
 def source_of(prompt: Prompt) -> str:
     last = prompt.messages[-1].content
+    if prompt.temperature:
+        return f"sample {(prompt.seed or 0) % 3}"
+    if any(message.role == "assistant" for message in prompt.messages):
+        return "check" if prompt.max_tokens == 2 else "reflection"
     return next((name for name in BANKS if f"note {name}" in last), "none")
 
 
@@ -89,9 +93,11 @@ def decodes(draw) -> Decode:
 
 @st.composite
 def worlds(draw, n: int = 3):
-    """A scripted model for `n` tasks and three kinds of pass, and where the banks are silent."""
+    """A scripted model for `n` tasks and every kind of pass, and where the banks are silent."""
     questions = [f"fit q{i}?" for i in range(n)]
-    script = {(q, s): draw(decodes()) for q in questions for s in ("none", *BANKS)}
+    passes = ("none", *BANKS, "reflection", "sample 0", "sample 1", "sample 2")
+    script = {(q, s): draw(decodes()) for q in questions for s in passes}
+    script |= {(q, "check"): Decode(text=draw(st.sampled_from(["yes", "no"]))) for q in questions}
     silent = frozenset(draw(st.lists(st.sampled_from(questions), max_size=1)))
     model = ScriptedModel(script=lambda prompt: script[question_of(prompt), source_of(prompt)])
     return model, silent
@@ -117,10 +123,14 @@ def calibrators(draw, roles) -> dict[str, Calibrator] | None:
 @st.composite
 def policies(draw) -> Policy:
     chains = [(), ("one",), ("two", "one"), ("one", "two", "retry"), ("none",), ("two", "none"), ("retry",)]
+    chains += [("vote",), ("one", "vote")]
+    first = draw(st.sampled_from(["none", "one"]))
+    if first == "none":  # what these criticise is the memory-free answer
+        chains += [("reflect",), ("verify",), ("one", "reflect"), ("verify", "vote", "two")]
     chain = draw(st.sampled_from(chains))
     margin = st.sampled_from([-1.0, -0.25, 0.0, 0.25, 1.0])
     return Policy(
-        first=draw(st.sampled_from(["none", "one"])),
+        first=first,
         signal=draw(st.sampled_from(FREE_SIGNALS)),
         threshold=draw(st.sampled_from([float("-inf"), -1.0, -0.5, -0.3, 0.2, 0.7, float("inf")])),
         sources=chain,

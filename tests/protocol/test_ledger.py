@@ -1,8 +1,10 @@
 import asyncio
+import io
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +55,51 @@ def test_a_row_cut_in_the_middle_does_not_swallow_the_next(tmp_path):
     recorded(path, again, {"none": sources()["none"]}, 3)
     ledger = Ledger(path)
     assert (len(again.prompts), len(ledger.passes), len(ledger.damage)) == (1, 3, 1)
+
+
+class Full(io.BytesIO):
+    """A disk with room for so many bytes more."""
+
+    def __init__(self, file, room):
+        super().__init__()
+        self.file, self.room = file, room
+
+    def write(self, data):
+        part = data[: self.room]
+        self.room -= len(part)
+        return self.file.write(part)
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def close(self):
+        self.file.close()
+        super().close()
+
+
+def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path):
+    path = tmp_path / "l.jsonl"
+    rows = [replace(ROW, task=f"t{n}") for n in range(3)]
+    with Ledger(path) as ledger:
+        disk = ledger._file = Full(ledger._file, len(written_row(rows[0])) + 10)
+        ledger.append(rows[0])
+        with pytest.raises(StoreError, match="no room for a whole row"):
+            ledger.append(rows[1])
+        disk.room = 10_000
+        ledger.append(rows[2])
+    read = Ledger(path)
+    assert [row.task for row in read.passes.values()] == ["t0", "t2"]
+    assert [damage.line for damage in read.damage] == [2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+def test_two_processes_do_not_record_to_one_ledger(tmp_path):
+    with (
+        Ledger(tmp_path / "l.jsonl"),
+        pytest.raises(StoreError, match="another process is recording"),
+        Ledger(tmp_path / "l.jsonl"),
+    ):
+        pass
 
 
 def test_another_prompt_or_model_is_recorded_anew(tmp_path):

@@ -5,9 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
-from heedful import Controller
+from heedful import Controller, Policy, PolicyError, ScriptedModel
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
 from tests.protocol.making import Letters, policies, recorded, sources, worlds
@@ -20,13 +21,12 @@ N = 3
 def test_replaying_the_ledger_decides_exactly_as_the_live_controller(world, policy):
     model, silent = world
     named = sources(silent)
-    kept = {name: named[name] for name in ("none", "one", "two", "retry")}
     items = Letters(N).load(Path(), "fit")
     with TemporaryDirectory() as folder:
-        ledger = recorded(Path(folder) / "ledger.jsonl", model, kept, N)
+        ledger = recorded(Path(folder) / "ledger.jsonl", model, named, N)
         table = read_table(ledger, "fit", [item.id for item in items], [0])
     replayed = Replayer(table).replay(policy)
-    controller = Controller(model=model, policy=policy, sources=kept)
+    controller = Controller(model=model, policy=policy, sources=named)
     for at, item in enumerate(items):
         live = controller.answer_sync(Letters(N).task(item))
         assert live.calls == replayed.calls[at]
@@ -36,14 +36,21 @@ def test_replaying_the_ledger_decides_exactly_as_the_live_controller(world, poli
         assert (live.answer == "a") == replayed.right[at]
 
 
+@pytest.mark.parametrize("signal", ["agreement", "ptrue"])
+def test_a_signal_that_asks_the_model_again_is_not_replayed(tmp_path, signal):
+    model = ScriptedModel(script=lambda prompt: ("a", -0.5))
+    ledger = recorded(tmp_path / "ledger.jsonl", model, sources(), N)
+    replayer = Replayer(read_table(ledger, "fit", [f"fit{i}" for i in range(N)], [0]))
+    with pytest.raises(PolicyError, match=f"{signal}.*cannot be replayed"):
+        replayer.replay(Policy(signal=signal, threshold=0.5, sources=("one",)))
+    assert replayer.replay(Policy(signal=signal, threshold=float("inf"), sources=("one",))).consulted.all()
+
+
 @given(world=worlds(N), policy=policies())
 def test_a_sweep_counts_what_replaying_each_threshold_counts(world, policy):
     model, silent = world
-    kept = {
-        name: source for name, source in sources(silent).items() if name in ("none", "one", "two", "retry")
-    }
     with TemporaryDirectory() as folder:
-        ledger = recorded(Path(folder) / "ledger.jsonl", model, kept, N)
+        ledger = recorded(Path(folder) / "ledger.jsonl", model, sources(silent), N)
         table = read_table(ledger, "fit", [f"fit{i}" for i in range(N)], [0])
     replayer = Replayer(table)
     policy = replace(policy, sources=policy.sources or ("one",), budget=replace(policy.budget, passes=None))

@@ -28,7 +28,8 @@ from heedful.protocol.splits import Splits
 from heedful.protocol.status import status_of
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, verify_lock
 from heedful.protocol.table import read_table
-from heedful.protocol.workspace import open_workspace, read_json
+from heedful.protocol.workspace import open_workspace, read_json, write_json
+from heedful.report.material import gather
 from heedful.types import Item, Policy
 
 STUDY = """
@@ -350,6 +351,114 @@ def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
     assert [e["event"] for e in read_journal(space.journal)] == ["locked"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": "item8"},
+        {"calls": 7},
+        {"guards": {"format": "empty"}},
+        {"recalls": ()},
+        {"prompt_tokens": 999},
+        {"seconds": 1e6},
+    ],
+)
+def test_whatever_changes_in_a_fit_pass_breaks_the_lock(locked, change):
+    space, setting = locked
+    row = next(row for row in Ledger(space.ledger).of("fit", "notes") if row.recalls)
+    with Ledger(space.ledger) as ledger:
+        ledger.append(replace(row, **change))
+    lock = read_json(space.lock, "")
+    assert moved(lock, setting, shelf_model().traits, None, Ledger(space.ledger)) == ["fit passes"]
+
+
+@pytest.mark.parametrize("lock", [{}, {"digests": {}}, {"model": 1, "policy": 2, "digests": 3}])
+def test_a_lock_that_lost_its_parts_is_refused(locked, lock):
+    space, setting = locked
+    write_json(space.lock, lock)
+    with pytest.raises(LockError, match="the lock itself moved"):
+        asyncio.run(verify_lock(space, setting, shelf_model()))
+
+
+def fitted_only(study):
+    study.write_text(QUICK)
+    space = open_workspace(study, study.parent / "out")
+    setting = prepare(space.study, None)
+    asyncio.run(record(space, setting, shelf_model(), "fit", nobody))
+    fit_study(space, setting)
+    return space
+
+
+def edit_policy(space):
+    fitted = read_json(space.fit, "")
+    write_json(space.fit, {**fitted, "policy": {**fitted["policy"], "threshold": "always"}})
+
+
+def change_study(old, new):
+    return lambda space: space.study.write_text(space.study.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        edit_policy,
+        change_study("[fit]", "[fit]\nharm_limit = 0.02"),
+        change_study("[fit]", "[split]\nfit = 100\n[fit]"),
+        change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\n', ""),
+    ],
+)
+def test_a_policy_that_was_chosen_otherwise_is_not_locked(study, change):
+    space = fitted_only(study)
+    change(space)
+    with pytest.raises(LockError, match="run heedful study fit again"):
+        asyncio.run(lock_study(space, prepare(space.study, None), shelf_model()))
+    assert not space.lock.exists()
+
+
+def test_a_metric_of_ones_own_goes_with_the_study_and_its_change_breaks_the_lock(study):
+    (study.parent / "mine.py").write_text("def same(answer, target):\n    return answer == target\n")
+    study.write_text(QUICK.replace('metric = "text"', 'metric = "python:mine:same"'))
+    space, setting = through_lock(study, shelf_model())
+    assert any(row.right for row in Ledger(space.ledger).passes.values())
+    (space.folder / "mine.py").write_text("def same(answer, target):\n    return True\n")
+    with pytest.raises(LockError, match="grading"):
+        asyncio.run(verify_lock(space, setting, shelf_model()))
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_journal_that_lost_its_end_is_not_reported_from(locked, lines):
+    space, setting = locked
+    asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
+    gather(space)
+    kept = space.journal.read_text().splitlines(keepends=True)[:lines]
+    space.journal.write_text("".join(kept))
+    with pytest.raises(LockError, match="does not tell"):
+        gather(space)
+
+
+def test_a_lock_without_its_journal_is_not_verified(locked):
+    space, setting = locked
+    space.journal.unlink()
+    with pytest.raises(LockError, match="does not tell when this lock was made"):
+        asyncio.run(verify_lock(space, setting, shelf_model()))
+
+
+def test_a_journal_that_was_cut_is_refused(locked):
+    space, _ = locked
+    space.journal.write_bytes(space.journal.read_bytes()[:-9])
+    with pytest.raises(LockError, match="changed after the fact"):
+        read_journal(space.journal)
+
+
+def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked):
+    space, setting = locked
+    asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
+    row = next(Ledger(space.ledger).of("test", "none"))
+    with Ledger(space.ledger) as ledger:
+        ledger.append(replace(row, right=not row.right))
+    with pytest.raises(LockError, match=r"test passes .* moved"):
+        gather(space)
+
+
 def test_another_model_breaks_the_lock(locked):
     space, setting = locked
     other = shelf_model(traits=replace(SCRIPTED, fingerprint="other"))
@@ -370,10 +479,25 @@ def test_another_model_breaks_the_lock(locked):
         (STUDY.replace("[fit]", "[split]\nfit = 10000\n[fit]"), "too many"),
         (STUDY.replace('["mean", "min"]', '["ptrue"]'), "signals has 'ptrue'"),
         (STUDY.replace("[fit]", '[fit]\nfamilies = ["gates"]'), "families has 'gates'"),
+        (STUDY.replace("[fit]", '[fit]\nfirsts = ["retry"]'), "firsts has 'retry'"),
+        (STUDY.replace("[fit]", "[fit]\nfirsts = []"), "length >= 1.*firsts"),
+        (STUDY.replace("[fit]", "[fit]\nharm_limit = 2"), "< 1.*harm_limit"),
+        (STUDY.replace("[fit]", "[fit]\nconfidence = 95"), "< 1.*confidence"),
+        (STUDY.replace("[fit]", "[model]\nslots = 0\n[fit]"), ">= 1.*slots"),
+        (STUDY.replace("[fit]", "[split]\ntest = -3\n[fit]"), ">= 1.*test"),
+        (STUDY.replace("[fit]", "[split]\npool = -3\n[fit]"), ">= 0.*pool"),
+        (STUDY.replace('kind = "vote"', 'kind = "vote"\nsides = []'), "length >= 1.*sides"),
+        (STUDY.replace('bank = "notes.txt"\nplacement', 'bank = "notes.txt"\nlimit = 0\nplacement'), "limit"),
+        ("seeds = []\n" + STUDY, "length >= 1.*seeds"),
+        ("seeds = [1, 1]\n" + STUDY, "a seed twice"),
+        (STUDY.replace('test = "test.jsonl"\n', ""), "file, or fit and test"),
+        (STUDY.replace("[sources.notes]", 'answer_pattern = "("\n[sources.notes]'), "no regular expression"),
+        (STUDY.replace('"test.jsonl"', '"empty.jsonl"'), "no rows on the test side"),
     ],
 )
 def test_a_wrong_study_file_gets_one_clear_sentence(study, text, complaint):
     study.write_text(text)
+    (study.parent / "empty.jsonl").write_text("")
     with pytest.raises((UsageError, MissingError), match=complaint) as caught:
         prepare(open_workspace(study, study.parent / "out").study, None)
     assert "\n" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +32,11 @@ def read_items(file: Path, digest: str | None = None) -> list[Item]:
     found = sha256(content).hexdigest()
     if digest is not None and found != digest:
         raise UsageError(f"{file} has sha256 {found}, expected {digest}; get the published file again")
-    return [_item(file, number, line) for number, line in enumerate(content.split(b"\n"), 1) if line.strip()]
+    lines = enumerate(content.split(b"\n"), start=1)
+    items = [_item(file, number, line) for number, line in lines if line.strip()]
+    if twice := [id for id, count in Counter(item.id for item in items).items() if count > 1]:
+        raise UsageError(f"{file} has the id {twice[0]!r} twice; give each question an id of its own")
+    return items
 
 
 def _item(file: Path, number: int, line: bytes) -> Item:
@@ -39,6 +44,11 @@ def _item(file: Path, number: int, line: bytes) -> Item:
         return msgspec.json.decode(line, type=Item)
     except msgspec.MsgspecError as error:
         raise UsageError(f"{file} line {number} is not a question: {error}") from error
+
+
+def with_choices(item: Item) -> str:
+    """The question with its choices under it, one a line."""
+    return "\n".join([item.question, *(f"{choice.label}. {choice.text}" for choice in item.choices)])
 
 
 def normal_question(text: str) -> str:
@@ -52,8 +62,9 @@ def bare_question(text: str) -> str:
 
 
 def items_digest(items: Sequence[Item]) -> str:
-    """A digest of the questions and targets in their order."""
+    """A digest of the questions, with their choices if any, and targets in their order."""
     hasher = sha256()
     for item in items:
-        hasher.update(msgspec.json.encode([item.id, item.question, item.answer]))
+        choices = [item.choices] if item.choices else []
+        hasher.update(msgspec.json.encode([item.id, item.question, item.answer, *choices]))
     return hasher.hexdigest()

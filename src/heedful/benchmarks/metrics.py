@@ -1,12 +1,15 @@
 """When an answer is right: each metric compares what a model answered with the target."""
 
 import importlib
+import importlib.util
 import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import MappingProxyType
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType
 
 from heedful.errors import UsageError
 
@@ -18,16 +21,15 @@ _NUMBER = re.compile(
     r"|(?P<decimal>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))"
 )
 _SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-_WORDS = {word: Fraction(value) for value, word in enumerate(_SMALL.split())}
+NUMBER_WORDS = {word: Fraction(value) for value, word in enumerate(_SMALL.split())}
 
 
 def read_number(text: str) -> Fraction | None:
     """The first number of an answer: 1,250 · $3.50 · 3/4 · 1 1/2 · seven · 12 apples."""
     match = _NUMBER.search(text)
     if match is None:
-        return next(
-            (Fraction(_WORDS[w]) for w in re.findall(r"[a-z]+", text.casefold()) if w in _WORDS), None
-        )
+        words = re.findall(r"[a-z]+", text.casefold())
+        return next((NUMBER_WORDS[word] for word in words if word in NUMBER_WORDS), None)
     sign = -1 if match["sign"] else 1
     try:
         if match["mixed"]:
@@ -99,33 +101,51 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 )
 
 
-def metric_named(name: str) -> Metric:
-    """A metric by name, `json:PATH`, or `python:MODULE:FUNCTION` of the user's own."""
+def metric_named(name: str, folder: Path = Path()) -> Metric:
+    """A metric by name, `json:PATH`, or `python:MODULE:FUNCTION` of the user's own.
+
+    MODULE is a file in the folder (`MODULE.py`), or whatever Python can import.
+    """
     if name in METRICS:
         return METRICS[name]
     if name.startswith("json:"):
         return json_path(name.removeprefix("json:"))
     if name.startswith("python:"):
-        return _own(name.removeprefix("python:"))
+        return _own(name.removeprefix("python:"), folder)
     raise UsageError(
         f"there is no metric {name!r}; choose {', '.join(METRICS)}, json:PATH or python:MODULE:FUNCTION"
     )
 
 
-def metric_source(name: str) -> str:
+def metric_file(name: str) -> str:
+    """The file beside the study in which a metric of the user's own may be; empty for heedful's."""
+    return f"{name.split(':')[1]}.py" if name.startswith("python:") else ""
+
+
+def metric_source(name: str, folder: Path = Path()) -> str:
     """The code around a metric of the user's own; empty for heedful's, and where it cannot be read."""
     if not name.startswith("python:"):
         return ""
     try:
-        return inspect.getsource(inspect.getmodule(metric_named(name)) or metric_named(name))
+        return Path(inspect.getsourcefile(metric_named(name, folder)) or "").read_text(encoding="utf-8")
     except (OSError, TypeError):
         return ""
 
 
-def _own(place: str) -> Metric:
+@cache
+def _own(place: str, folder: Path) -> Metric:
     module, _, function = place.partition(":")
     try:
-        metric: Metric = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+        metric: Metric = getattr(_module(module, folder), function)
+    except Exception as error:  # the module is the user's own code and may raise anything
         raise UsageError(f"the metric python:{place} does not load: {error}") from error
     return metric
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    if spec is None or spec.loader is None or not (folder / f"{name}.py").is_file():
+        return importlib.import_module(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.benchmarks.items import read_items
+from heedful.benchmarks.items import read_items, with_choices
 from heedful.benchmarks.metrics import same_choice
 from heedful.benchmarks.word_problems import DataFile
 from heedful.memory.entries import new_entry
@@ -28,7 +28,7 @@ class MultipleChoice:
     def task(self, item: Item) -> Task:
         return Task(
             id=item.id,
-            question=asked(item),
+            question=with_choices(item),
             instructions=INSTRUCTIONS,
             answer_pattern=LETTER_ANSWER,
             choices=tuple(choice.label for choice in item.choices),
@@ -40,11 +40,5 @@ class MultipleChoice:
 
     def exemplar(self, item: Item) -> Entry | None:
         """The question with its right letter."""
-        return new_entry(
-            asked(item), kind="exemplar", response=f"Answer: {item.answer}", id=item.id, source=self.name
-        )
-
-
-def asked(item: Item) -> str:
-    """The question with its choices, one a line."""
-    return "\n".join([item.question, *(f"{choice.label}. {choice.text}" for choice in item.choices)])
+        response = f"Answer: {item.answer}"
+        return new_entry(with_choices(item), kind="exemplar", response=response, id=item.id, source=self.name)

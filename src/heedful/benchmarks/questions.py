@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.benchmarks.items import read_items
+from heedful.benchmarks.items import read_items, with_choices
 from heedful.benchmarks.metrics import metric_named
+from heedful.errors import UsageError
 from heedful.memory.entries import new_entry
 from heedful.types import Entry, Item, Side, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnQuestions:
-    """Rows of `id`, `question`, `answer`; a single file is halved into the sides by `seed`."""
+    """Rows of `id`, `question`, `answer`, and `choices` if any, which are shown under the question.
+
+    A single file is halved into the sides by `seed`.
+    """
 
     name: str
     fit: Path
@@ -23,6 +27,8 @@ class OwnQuestions:
     answer_pattern: str | None = None
     max_tokens: int = 64
     seed: int = 0
+    folder: Path = Path()
+    """Where a metric of the user's own is looked for."""
 
     def load(self, data: Path, side: Side) -> Sequence[Item]:
         if self.test is not None:
@@ -35,7 +41,7 @@ class OwnQuestions:
     def task(self, item: Item) -> Task:
         return Task(
             id=item.id,
-            question=item.question,
+            question=with_choices(item),
             instructions=self.instructions,
             answer_pattern=self.answer_pattern,
             choices=tuple(choice.label for choice in item.choices),
@@ -43,9 +49,13 @@ class OwnQuestions:
         )
 
     def grade(self, answer: str, item: Item) -> bool:
-        return metric_named(self.metric)(answer, item.answer)
+        metric = metric_named(self.metric, self.folder)
+        try:
+            return bool(metric(answer, item.answer))
+        except Exception as error:  # a metric may be the user's own code
+            raise UsageError(f"the metric {self.metric} fails on the answer to {item.id}: {error}") from error
 
     def exemplar(self, item: Item) -> Entry | None:
         return new_entry(
-            item.question, kind="exemplar", response=item.answer, id=f"ex-{item.id}", source=self.name
+            with_choices(item), kind="exemplar", response=item.answer, id=f"ex-{item.id}", source=self.name
         )

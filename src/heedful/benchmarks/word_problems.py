@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.benchmarks.items import read_items
-from heedful.benchmarks.metrics import same_number
+from heedful.benchmarks.metrics import NUMBER_WORDS, same_number
 from heedful.memory.entries import new_entry
 from heedful.types import Entry, Item, Side, Task
 
@@ -13,9 +13,14 @@ INSTRUCTIONS = (
     "Solve the math word problem. Write one short sentence of working, "
     'then a last line of the form "Answer: N", where N is a number.'
 )
-LAST_NUMBER = r"(?:(?<![^\s(=:*])[-−])?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|/\d+)?|\.\d+"
+LAST_NUMBER = (
+    r"(?:(?<![^\s(=:*$])[-−]\$?|\$)?"
+    r"(?:\d+ \d+/\d+|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|\s?/\s?\d+)?|\.\d+)"
+    rf"|(?i:(?<=answer: )(?:{'|'.join(NUMBER_WORDS)})\b)"
+)
 """The last number of a text is its answer, with or without `Answer:` before it, so that memory that
-teaches the form gains nothing over a first pass that says the same in its own words."""
+teaches the form gains nothing over a first pass that says the same in its own words. In words (`seven`)
+it counts after `Answer:` only: elsewhere `one` is rarely a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """How far a recording is: bars on a terminal, a line now and then elsewhere."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -21,13 +22,25 @@ def recording_bars() -> Iterator[Callable[[str, "Progress"], None]]:
     with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
         rows = {}
         said: dict[str, int] = {}
+        begun: dict[str, tuple[float, int]] = {}
 
         def tell(title: str, told: "Progress") -> None:
             if title not in rows:
                 rows[title] = bars.add_task(title, total=told.total)
             bars.update(rows[title], completed=told.done)
+            if told.calls:
+                begun.setdefault(title, (time.monotonic(), told.done))
             if not console.is_terminal and told.done >= said.get(title, 0) + max(1, told.total // 10):
                 said[title] = told.done
-                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls")
+                left = _left(told, *begun[title]) if title in begun else ""
+                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls{left}")
 
         yield tell
+
+
+def _left(told: "Progress", since: float, done: int) -> str:
+    """The time that the rest takes at the pace of the passes that were decoded so far."""
+    if told.done in (done, told.total):
+        return ""
+    seconds = (time.monotonic() - since) / (told.done - done) * (told.total - told.done)
+    return f", about {seconds / 60:.0f} minutes left" if seconds >= 60 else ", less than a minute left"

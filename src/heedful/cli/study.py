@@ -138,6 +138,7 @@ def open_study_model(setting: "Setting") -> "Model":
 def _record(space: "Workspace", setting: "Setting", model: "Model", side: Side) -> None:
     from heedful.protocol.steps import record
 
+    _tell_damage(space)
     with recording_bars() as tell:
         asyncio.run(record(space, setting, model, side, partial(tell, f"recording {side}")))
 
@@ -145,8 +146,17 @@ def _record(space: "Workspace", setting: "Setting", model: "Model", side: Side) 
 def _test(space: "Workspace", setting: "Setting", model: "Model") -> None:
     from heedful.protocol.steps import open_test_side
 
+    _tell_damage(space)
     with recording_bars() as tell:
         asyncio.run(open_test_side(space, setting, model, partial(tell, "recording test")))
+
+
+def _tell_damage(space: "Workspace") -> None:
+    from heedful.cli.study_text import damage_line
+    from heedful.protocol.ledger import Ledger
+
+    for damage in Ledger(space.ledger).damage:
+        say(damage_line(damage.line, damage.problem))
 
 
 def _fit(space: "Workspace", setting: "Setting") -> dict[str, Any]:

@@ -27,14 +27,18 @@ def status_lines(found: dict[str, Any]) -> list[str]:
     for side, told in found["sides"].items():
         for source, count in told["sources"].items():
             lines.append(f"  {side:<5} {source:<12} {count['recorded']:>5} of {count['wanted']}")
-    for damaged in found["damaged_rows"]:
-        problem = f"row {damaged['line']} is damaged ({damaged['problem']})"
-        lines.append(f"  {problem}: it will be recorded again")
+    lines += [f"  {damage_line(**damaged)}" for damaged in found["damaged_rows"]]
     steps = [step for step in ("fitted", "locked") if found[step]]
     lines.append(f"  {', '.join(steps) or 'not fitted yet'}; test side opened {found['test_openings']} times")
     if found["seconds_left"]:
         lines.append(f"  about {found['seconds_left'] / 60:.0f} minutes of recording left")
     return lines
+
+
+def damage_line(line: int, problem: str) -> str:
+    return (
+        f"line {line} of the ledger is damaged ({problem}): what it held is recorded again if it is missing"
+    )
 
 
 def _named(kind: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@ Everything happens on the fit side, before the lock. Each iteration is judged by
 the best kind of policy that uses its bank, on folds that the policy was not tuned on; the best
 iteration, the earlier on a tie, becomes the study's bank. The evidence that retires entries comes
 from the same rows, so an iteration looks better there than it will on the test side: that one judges.
+In a study with a harm limit the loop looks at the rows that choose the policy only, since those that
+certify it may have no part in making the bank.
 """
 
 import re
@@ -24,6 +26,7 @@ from heedful.governance.retire import Sentence, Terms, review
 from heedful.memory.dense import Embedder
 from heedful.ports import Model
 from heedful.protocol.fit import Held, cross_validate, tune
+from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import fill, policy_banks, refined_ledger
@@ -62,6 +65,8 @@ class Refined:
     chosen: int
     bank: str
     """The bank of the study's source from now on."""
+    tasks: int
+    """Tasks of the fit side that the loop looked at."""
     spared: Sequence[Sentence] = ()
     """Condemned by the last evidence, but protected or beyond the share that may go at once."""
 
@@ -93,7 +98,7 @@ async def refine(
     spared: Sequence[Sentence] = ()
     for number in range(1, iterations + 1):
         last = rounds[-1]
-        evidence = table_evidence(last.table, source, last.policy)
+        evidence = table_evidence(last.seen, source, last.policy)
         judged = review(standings(last.entries, evidence), terms)
         spared = judged.spared
         if not judged.going:
@@ -105,7 +110,14 @@ async def refine(
         label = bank_label(setting, source, chosen.entries)
         bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
     told = [one.told for one in rounds]
-    found = Refined(source=source, iterations=told, chosen=chosen.told.number, bank=bank, spared=spared)
+    found = Refined(
+        source=source,
+        iterations=told,
+        chosen=chosen.told.number,
+        bank=bank,
+        tasks=len(set(chosen.seen.tasks)),
+        spared=spared,
+    )
     keep(found)
     if chosen is not rounds[0]:
         await _adopt(asked, bank, chosen)
@@ -118,6 +130,8 @@ class _Round:
 
     entries: Sequence[Entry]
     table: Table
+    seen: Table
+    """The rows of it that the loop may look at."""
     ledger: Ledger
     policy: Policy
     told: Iteration
@@ -126,15 +140,18 @@ class _Round:
 def _round(
     asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger, original: Table
 ) -> _Round:
-    held, policy = _best(table, asked.setting, asked.source)
+    seen = choosing_rows(table, asked.setting.study.fit)
+    held, policy = _best(seen, asked.setting, asked.source)
     told = Iteration(
         number=number,
         entries=sum(entry.live for entry in entries),
         accuracy=held.accuracy,
         objective=held.objective,
-        always=measure_arms(table, original, {"always": arms.always(asked.source)})["always"],
+        always=measure_arms(
+            seen, choosing_rows(original, asked.setting.study.fit), {"always": arms.always(asked.source)}
+        )["always"],
     )
-    return _Round(entries=entries, table=table, ledger=ledger, policy=policy, told=told)
+    return _Round(entries=entries, table=table, seen=seen, ledger=ledger, policy=policy, told=told)
 
 
 async def _next(
@@ -152,7 +169,7 @@ async def _next(
     better: Sequence[Entry] = ()
     if writer is not None:
         replies = Replies(asked.space.folder / asked.name / "replies.jsonl", writer.model)
-        written = [await _better(entry, last.table, asked, replies) for entry in gone]
+        written = [await _better(entry, last.seen, asked, replies) for entry in gone]
         better = unleaked([one for one in written if one is not None], asked.setting, writer.embedder)
     entries += better
     label = bank_label(asked.setting, asked.source, entries)

@@ -166,6 +166,11 @@ def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(inside), np.flatnonzero(~inside)
 
 
+def choosing_rows(table: Table, settings: FitSettings) -> Table:
+    """The rows on which anything may be chosen: with a harm limit those that do not certify it."""
+    return table if settings.harm_limit is None else table.rows(halves(table, settings.seed)[0])
+
+
 def hurts_of(replayer: Replayer, policy: Policy) -> int:
     """Tasks that the policy hurts, under any seed: seeds of one task are no independent draws."""
     return _hurt_tasks(replayer, replayer.replay(policy))

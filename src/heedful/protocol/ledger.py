@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from errno import ENOSPC
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
@@ -82,6 +83,8 @@ class Ledger:
         self.damage: list[Damage] = []
         self._file: IO[bytes] | None = None
         self._synced = 0.0
+        self._before = b""
+        """What goes before the next row: a line break after one that was cut, which must not swallow it."""
         if path.exists():
             for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
                 if line:
@@ -107,9 +110,11 @@ class Ledger:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab", buffering=0)
+            self._file = _held(self.path.open("ab", buffering=0))
             if self.path.stat().st_size and not self._ends_with_newline():
-                self._file.write(b"\n")  # a row cut by a crash must not swallow the next one
+                self._before = b"\n"
+        except BlockingIOError as error:
+            raise StoreError(f"another process is recording to {self.path}: wait until it ends") from error
         except OSError as error:
             raise StoreError(f"the ledger {self.path} cannot be written: {error.strerror}") from error
         return self
@@ -126,7 +131,11 @@ class Ledger:
         """Write a row; it survives the end of this process, and a power cut after at most a second."""
         assert self._file is not None, "open the ledger with `with` before appending"
         try:
-            self._file.write(written_row(row))
+            line = self._before + written_row(row)
+            self._before = b"\n"
+            if self._file.write(line) < len(line):
+                raise OSError(ENOSPC, "there is no room for a whole row")
+            self._before = b""
             if time.monotonic() - self._synced > SYNC_SECONDS:
                 os.fsync(self._file.fileno())
                 self._synced = time.monotonic()
@@ -145,6 +154,20 @@ class Ledger:
         with self.path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) == b"\n"
+
+
+def _held(file: IO[bytes]) -> IO[bytes]:
+    """The file, which no other process may hold too; on systems without `flock` nothing sees to that."""
+    try:
+        import fcntl
+    except ImportError:
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def written_row(row: Pass) -> bytes:

@@ -2,19 +2,23 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import msgspec
+
 import heedful.control
 from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
 from heedful.errors import LockError
 from heedful.ports import Model
-from heedful.protocol.ledger import Ledger
+from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.setting import Setting
+from heedful.protocol.workspace import write_text
 from heedful.stages.compose import first_prompt
 from heedful.types import Item, Message, Prompt, Side, Traits, digest_of
 
@@ -38,7 +42,8 @@ PLANNED = (
 )
 
 
-OPENED, WENT_ON, RECORDED = (
+LOCKED, OPENED, WENT_ON, RECORDED = (
+    "locked",
     "opened the test side",
     "went on recording the test side",
     "recorded the whole test side",
@@ -47,6 +52,7 @@ OPENED, WENT_ON, RECORDED = (
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
+_EMPTY = asdict(Pass(side="fit", seed=0, source="", task="", prompt="", model="", status="nothing"))
 PROBE_TOLERANCE = 0.1
 """The same weights on another day differ by less than this in the mean log-prob of the reply."""
 
@@ -115,6 +121,8 @@ def digests(setting: Setting, model: Traits, ledger: Ledger, policy: Mapping[str
         "policy": digest_of(dict(policy)),
         "model": model.fingerprint,
         "seeds": digest_of(list(setting.study.seeds)),
+        "fit settings": digest_of(msgspec.to_builtins(setting.study.fit)),
+        "statistics": digest_of(list(PLANNED)),
         "fit passes": passes_digest(ledger, "fit"),
         "code": code_digest(),
     }
@@ -125,7 +133,7 @@ def _grading(setting: Setting) -> list[str]:
     if setting.study.questions is None:
         return []
     metric = setting.study.questions.metric
-    return [metric, metric_source(metric)]
+    return [metric, metric_source(metric, setting.folder)]
 
 
 def moved(
@@ -134,6 +142,8 @@ def moved(
     """The names of what is not as it was locked."""
     content = {key: value for key, value in lock.items() if key != "lock"}
     names = [] if digest_of(content) == lock.get("lock") else ["the lock itself"]
+    if not all(isinstance(lock.get(part), dict) for part in ("model", "policy", "digests")):
+        return ["the lock itself"]
     if not same_probe(lock["model"].get("probe"), probed):
         names.append("the endpoint's replies")
     now = digests(setting, model, ledger, lock["policy"])
@@ -147,15 +157,31 @@ def refuse_moved(
     """Raise `LockError` that names each thing that moved."""
     if names := moved(lock, setting, model, probed, ledger):
         raise LockError(
-            f"the lock of {lock['study']} is broken: {', '.join(names)} moved since {lock['locked_at']}; "
-            "put it back, or lock anew and say so"
+            f"the lock of {setting.study.name} is broken: {', '.join(names)} moved since "
+            f"{lock.get('locked_at', 'it was made')}; put it back, or lock anew and say so"
         )
 
 
 def passes_digest(ledger: Ledger, side: Side) -> str:
-    """A digest of what was recorded on a side, whatever the order of recording."""
-    rows = sorted((row for row in ledger.passes.values() if row.side == side), key=lambda row: row.key)
-    return digest_of([[*row.key, row.prompt, row.text, row.right, dict(row.signals)] for row in rows])
+    """A digest of what was recorded on a side, every field of it, whatever the order of recording."""
+    return digest_of([_said(row) for row in _rows_of(ledger, side)])
+
+
+def has_fit_passes(digests: Mapping[str, str], ledger: Ledger) -> bool:
+    """Whether a ledger's fit side is that of the lock with these digests."""
+    rows = _rows_of(ledger, "fit")
+    # the digest of locks made before every field was in it, as in the first published results
+    early = digest_of([[*row.key, row.prompt, row.text, row.right, dict(row.signals)] for row in rows])
+    return digests.get("fit passes") in (passes_digest(ledger, "fit"), early)
+
+
+def _rows_of(ledger: Ledger, side: Side) -> list[Pass]:
+    return sorted((row for row in ledger.passes.values() if row.side == side), key=lambda row: row.key)
+
+
+def _said(row: Pass) -> dict[str, Any]:
+    """A row's fields but for those that are empty, so that a field added later leaves old digests alone."""
+    return {name: value for name, value in asdict(row).items() if value != _EMPTY[name]}
 
 
 def code_digest() -> str:
@@ -170,11 +196,20 @@ def code_digest() -> str:
     return hasher.hexdigest()
 
 
-def log_event(journal: Path, event: str, lock: str, at: str) -> None:
+def log_event(journal: Path, event: str, lock: str, at: str, **told: str) -> None:
     """Append to the lock's journal; each line carries the digest of those before it."""
-    before = sha256(journal.read_bytes()).hexdigest() if journal.exists() else ""
-    with journal.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"at": at, "event": event, "lock": lock, "before": before}) + "\n")
+    said = journal.read_text(encoding="utf-8") if journal.exists() else ""
+    before = sha256(said.encode()).hexdigest() if said else ""
+    line = json.dumps({"at": at, "event": event, "lock": lock, **told, "before": before})
+    write_text(journal, f"{said}{line}\n")
+
+
+def journal_of(journal: Path, lock: str) -> list[dict[str, str]]:
+    """The events of a lock; a journal that does not begin with its locking has lost something."""
+    events = [event for event in read_journal(journal) if event["lock"] == lock]
+    if not events or events[0]["event"] != LOCKED:
+        raise LockError(f"the journal {journal} does not tell when this lock was made: put it back")
+    return events
 
 
 def read_journal(journal: Path) -> list[dict[str, str]]:
@@ -182,8 +217,12 @@ def read_journal(journal: Path) -> list[dict[str, str]]:
     events: list[dict[str, str]] = []
     so_far = b""
     for line in journal.read_bytes().splitlines(keepends=True) if journal.exists() else ():
-        event = json.loads(line)
-        if event["before"] != (sha256(so_far).hexdigest() if so_far else ""):
+        try:
+            event = json.loads(line)
+            whole = event["before"] == (sha256(so_far).hexdigest() if so_far else "")
+        except (ValueError, KeyError, TypeError):
+            whole = False
+        if not whole:
             raise LockError(f"the journal {journal} was changed after the fact")
         events.append(event)
         so_far += line

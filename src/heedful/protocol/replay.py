@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heedful.control import looks_at, measured_signal
 from heedful.errors import PolicyError
 from heedful.protocol.table import Bools, Column, Floats, Ints, Table, make_column
 from heedful.stages.accept import needs_confidence
@@ -66,6 +67,8 @@ class Replayer:
 
     def replay(self, policy: Policy) -> Replayed:
         """The policy's answers on every row."""
+        if looks_at(policy) and measured_signal(policy).extra_calls:
+            raise PolicyError(f"the signal {policy.signal!r} asks the model again, so it cannot be replayed")
         made = self.consult(policy)
         consulted = routed(made.confidence, policy)
         return Replayed(

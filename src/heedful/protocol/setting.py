@@ -62,8 +62,8 @@ class Setting:
 def prepare(file: Path, data: Path | None) -> Setting:
     """Read a study file, draw its rows and build its banks without anything from the test side."""
     study = read_study(file)
-    benchmark = _benchmark(study)
     folder = file.parent
+    benchmark = _benchmark(study, folder)
     splits = split(benchmark, folder if study.questions else data_folder(data), study.split)
     banks, dropped = {}, {}
     for name, settings in study.sources.items():
@@ -83,7 +83,7 @@ def prepare(file: Path, data: Path | None) -> Setting:
     )
 
 
-def _benchmark(study: Study) -> Benchmark:
+def _benchmark(study: Study, folder: Path) -> Benchmark:
     own = study.questions
     if own is None:
         if study.benchmark not in BENCHMARKS:
@@ -98,6 +98,7 @@ def _benchmark(study: Study) -> Benchmark:
         answer_pattern=own.answer_pattern,
         max_tokens=own.max_tokens,
         seed=study.split.seed,
+        folder=folder,
     )
 
 

@@ -42,7 +42,11 @@ def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
     """Draw the rows by seed: a larger fit side extends a smaller one of the same seed."""
     fit, test = _shuffled(benchmark.load(data, "fit"), settings.seed), benchmark.load(data, "test")
     asked = len(fit) - settings.pool if settings.fit is None else settings.fit
-    if asked < 0 or asked + settings.pool > len(fit):
+    if not fit or not test:
+        raise UsageError(
+            f"{benchmark.name} has no rows on the {'test' if fit else 'fit'} side: a study needs both sides"
+        )
+    if asked < 1 or asked + settings.pool > len(fit):
         raise UsageError(
             f"{benchmark.name} has {len(fit)} rows on the fit side; {asked} to ask and {settings.pool} "
             "for banks are too many"

@@ -29,16 +29,15 @@ def status_of(space: Workspace, setting: Setting) -> dict[str, Any]:
 
 def _side(ledger: Ledger, setting: Setting, side: Side) -> dict[str, Any]:
     items = setting.splits.asked(side)
-    wanted = {item.id for item in items}
+    wanted = {(seed, item.id) for seed in setting.study.seeds for item in items}
     slots = setting.study.model.slots
     other: Side = "test" if side == "fit" else "fit"
     sources, left = {}, 0.0
     for name in setting.sources(side, 0):
-        rows = [row for row in ledger.of(side, name) if row.task in wanted]
-        total = len(items) * len(setting.study.seeds)
+        rows = [row for row in ledger.of(side, name) if (row.seed, row.task) in wanted]
         pace = _pace(rows or list(ledger.of(other, name)) or list(ledger.passes.values()))
-        left += (total - len(rows)) * pace / slots
-        sources[name] = {"recorded": len(rows), "wanted": total}
+        left += (len(wanted) - len(rows)) * pace / slots
+        sources[name] = {"recorded": len(rows), "wanted": len(wanted)}
     return {"sources": sources, "seconds_left": round(left)}
 
 

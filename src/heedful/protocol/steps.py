@@ -5,6 +5,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from heedful.decisions import policy_fields
 from heedful.errors import LockError, LogprobError, UsageError
 from heedful.ports import Model
@@ -12,14 +14,15 @@ from heedful.protocol.fit import Fitted, Held, fit
 from heedful.protocol.harm import Certificate, fit_within_limit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import (
+    LOCKED,
     OPENED,
     RECORDED,
     WENT_ON,
+    journal_of,
     log_event,
     make_lock,
     passes_digest,
     probe,
-    read_journal,
     refuse_moved,
 )
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
@@ -28,7 +31,7 @@ from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import check_logprobs
-from heedful.types import Side
+from heedful.types import Side, digest_of
 
 
 async def record(
@@ -94,8 +97,23 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     else:
         written = fitted_fields(*fit_within_limit(table, banks, settings), unlimited)
     written["passes"] = passes_digest(Ledger(space.ledger), "fit")
+    written["made_of"] = fit_digest(setting, written)
     write_json(space.fit, written)
     return written
+
+
+def fit_digest(setting: Setting, fitted: Mapping[str, Any]) -> str:
+    """A digest of what a fit found, and of all that it hangs on beside the passes."""
+    study = setting.study
+    return digest_of(
+        {
+            "found": {key: value for key, value in fitted.items() if key != "made_of"},
+            "settings": msgspec.to_builtins(study.fit),
+            "banks": {name: msgspec.to_builtins(study.sources[name]) for name in setting.banks},
+            "rows": [item.id for item in setting.splits.fit],
+            "seeds": study.seeds,
+        }
+    )
 
 
 def policy_banks(setting: Setting, table: Table) -> list[str]:
@@ -128,14 +146,18 @@ async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[s
     ledger = Ledger(space.ledger)
     if fitted.get("passes") != passes_digest(ledger, "fit"):
         raise LockError("passes were recorded since the policy was chosen: run heedful study fit again")
+    if fitted.get("made_of") != fit_digest(setting, fitted):
+        raise LockError(
+            f"the study or {space.fit} was changed since the policy was chosen: run heedful study fit again"
+        )
     if stale := await outdated(recording_of(setting, "fit"), ledger, model.traits.fingerprint):
         raise LockError(
             f"the passes of {', '.join(stale)} were recorded with another bank, prompt or model: "
             "run heedful study record, then fit"
         )
     lock = make_lock(setting, model.traits, await probe(model), ledger, fitted, now())
+    log_event(space.journal, LOCKED, lock["lock"], lock["locked_at"])
     write_json(space.lock, lock)
-    log_event(space.journal, "locked", lock["lock"], lock["locked_at"])
     return lock
 
 
@@ -143,6 +165,7 @@ async def verify_lock(space: Workspace, setting: Setting, model: Model) -> dict[
     """The lock, if nothing moved since it was made."""
     lock = read_json(space.lock, "run heedful study lock first")
     refuse_moved(lock, setting, model.traits, await probe(model), Ledger(space.ledger))
+    journal_of(space.journal, lock["lock"])
     return lock
 
 
@@ -155,14 +178,14 @@ async def open_test_side(
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
     await refuse_senseless_logprobs(setting, model)
     log_event(space.journal, WENT_ON if _is_open(space, lock["lock"]) else OPENED, lock["lock"], now())
-    await fill(space, setting, model, "test", on_progress)
-    log_event(space.journal, RECORDED, lock["lock"], now())
+    ledger = await fill(space, setting, model, "test", on_progress)
+    log_event(space.journal, RECORDED, lock["lock"], now(), passes=passes_digest(ledger, "test"))
     return lock
 
 
 def _is_open(space: Workspace, lock: str) -> bool:
     """Whether the last opening of the test side has not been recorded to its end."""
-    events = [event["event"] for event in read_journal(space.journal) if event["lock"] == lock]
+    events = [event["event"] for event in journal_of(space.journal, lock)]
     said = [event for event in events if event in (OPENED, RECORDED)]
     return bool(said) and said[-1] == OPENED
 

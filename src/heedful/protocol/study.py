@@ -3,15 +3,19 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from heedful.errors import UsageError
 from heedful.memory.bank import Method
+from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Placement, Side
+from heedful.types import Placement, Side, Task
 
+Positive = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(gt=0, lt=1)]
 SourceKind = Literal["memory", "retry", "reflect", "vote", "verify"]
 
 
@@ -24,7 +28,7 @@ class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     metric: str = "text"
     instructions: str = ""
     answer_pattern: str | None = None
-    max_tokens: int = 64
+    max_tokens: Positive = 64
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,19 +37,19 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     weights: str = "smollm2-135m"
     url: str = ""
     model: str = ""
-    slots: int = 4
-    context: int = 2048
-    threads: int | None = None
-    timeout: float = 600.0
+    slots: Positive = 4
+    context: Positive = 2048
+    threads: Positive | None = None
+    timeout: Annotated[float, Meta(gt=0)] = 600.0
 
 
 class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many rows of each side, drawn by seed; None: all. `pool` rows of the fit side are left to banks."""
 
-    fit: int | None = None
-    test: int | None = None
-    pool: int = 0
-    seed: int = 0
+    fit: Positive | None = None
+    test: Positive | None = None
+    pool: Annotated[int, Meta(ge=0)] = 0
+    seed: Annotated[int, Meta(ge=0)] = 0
 
 
 class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,10 +63,10 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     placement: Placement = "auto"
     recall: Method = "bm25"
     threshold: float = 0.6
-    limit: int = 3
+    limit: Positive = 3
     heading: str = "Notes that may help:"
-    temperature: float = 0.0
-    sides: tuple[Side, ...] = ("fit", "test")
+    temperature: Annotated[float, Meta(ge=0)] = 0.0
+    sides: Annotated[tuple[Side, ...], Meta(min_length=1)] = ("fit", "test")
 
 
 FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
@@ -71,18 +75,18 @@ FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
 class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a policy is chosen (METHOD: policies)."""
 
-    cost: float = 0.01
+    cost: Annotated[float, Meta(ge=0)] = 0.01
     """λ of the objective accuracy − λ·calls."""
-    folds: int = 5
+    folds: Annotated[int, Meta(ge=2)] = 5
     families: tuple[str, ...] = FAMILIES
     signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
-    firsts: tuple[str, ...] | None = None
+    firsts: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """Sources that may decode first; None: no memory, and every bank."""
     calibrated: bool = True
     """Whether a calibrator may replace the raw confidence."""
-    harm_limit: float | None = None
-    confidence: float = 0.95
-    seed: int = 0
+    harm_limit: Share | None = None
+    confidence: Share = 0.95
+    seed: Annotated[int, Meta(ge=0)] = 0
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,7 +99,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     split: SplitSettings = SplitSettings()
     sources: Mapping[str, SourceSettings]
     fit: FitSettings = FitSettings()
-    seeds: tuple[int, ...] = (0,)
+    seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
     notes: str = ""
     """Shown in the report: what had been explored before, and on which rows."""
 
@@ -114,27 +118,32 @@ def read_study(file: Path) -> Study:
     return study
 
 
-def _check_fit(settings: FitSettings, file: Path) -> None:
-    """Families and signals that do not exist, or that a study does not record, would be left out unseen."""
+def _check_fit(study: Study, file: Path) -> None:
+    """Families, signals and sources that do not exist, or are not recorded, would be left out unseen."""
+    settings = study.fit
     free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
+    banks = [name for name, source in study.sources.items() if source.kind == "memory"]
     for what, given, known in (
         ("families", settings.families, FAMILIES),
         ("signals", settings.signals, free),
+        ("firsts", settings.firsts or (), ["none", *banks]),
     ):
         if wrong := [one for one in given if one not in known]:
             raise UsageError(
                 f"{file}: [fit] {what} has {', '.join(map(repr, wrong))}; choose from {', '.join(known)}"
             )
-    if settings.folds < 2:
-        raise UsageError(f"{file}: [fit] folds must be 2 or more")
 
 
 def _check(study: Study, file: Path) -> None:
     if bool(study.benchmark) == (study.questions is not None):
         raise UsageError(f"{file}: give either benchmark = NAME or a [questions] table")
-    if study.questions is not None and bool(study.questions.file) == bool(study.questions.fit):
-        raise UsageError(f"{file}: [questions] needs file, or fit and test")
-    _check_fit(study.fit, file)
+    if own := study.questions:
+        if bool(own.file) == bool(own.fit) or bool(own.fit) != bool(own.test):
+            raise UsageError(f"{file}: [questions] needs file, or fit and test")
+        refuse_bad_pattern(Task(question="", answer_pattern=own.answer_pattern))
+    if len(set(study.seeds)) < len(study.seeds):
+        raise UsageError(f"{file}: seeds names a seed twice")
+    _check_fit(study, file)
     for name, source in study.sources.items():
         if name == "none":
             raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import StoreError, UsageError
+from heedful.benchmarks.metrics import metric_file
+from heedful.errors import MissingError, StoreError, UsageError
 from heedful.protocol.study import Study, read_study
 
 REFINED = "# The bank of a source was refined by heedful; this file is not the one it was copied from."
@@ -69,7 +70,7 @@ def _refuse_other(study: Study, place: Path, space: Workspace) -> None:
         raise UsageError(
             f"{space.folder} holds another locked study; give --out another folder, or remove it"
         )
-    for name in _files(study):
+    for name in _files(study, place.parent):
         given, locked = place.parent / name, space.folder / name
         if given.exists() and locked.exists() and given.read_bytes() != locked.read_bytes():
             raise UsageError(
@@ -81,20 +82,25 @@ def _refuse_other(study: Study, place: Path, space: Workspace) -> None:
 def _copy(study: Study, place: Path, space: Workspace) -> None:
     try:
         space.folder.mkdir(parents=True, exist_ok=True)
-        for name in _files(study):
+        for name in _files(study, place.parent):
             target = space.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(place.parent / name, target)
         shutil.copyfile(place, space.study)
+    except FileNotFoundError as error:
+        raise MissingError(f"{error.filename}, which {place} names, is not there") from error
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be copied to {space.folder}: {error.strerror}") from error
 
 
-def _files(study: Study) -> list[str]:
+def _files(study: Study, folder: Path) -> list[str]:
     """The files that a study file names, relative to its folder."""
     own = study.questions
     named = {name for source in study.sources.values() for name in (source.bank, source.responses)}
-    named |= {own.file, own.fit, own.test} if own is not None else set()
+    if own is not None:
+        named |= {own.file, own.fit, own.test}
+        metric = metric_file(own.metric)
+        named |= {metric} if (folder / metric).is_file() else set()
     files = sorted(named - {"", "pool"})
     for name in files:
         if Path(name).is_absolute() or ".." in Path(name).parts:

@@ -8,12 +8,22 @@ import numpy as np
 
 from heedful.errors import LockError, UsageError
 from heedful.protocol.ledger import Ledger, Pass
-from heedful.protocol.lock import OPENED, passes_digest, read_journal
+from heedful.protocol.lock import (
+    OPENED,
+    RECORDED,
+    WENT_ON,
+    has_fit_passes,
+    journal_of,
+    passes_digest,
+    read_journal,
+)
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, read_json
 from heedful.report.locked import Event, Locked, read_lock
 from heedful.types import Side
+
+SIDES: tuple[Side, Side] = ("fit", "test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +80,33 @@ def gather(space: Workspace) -> Material:
     """Read a study's folder; refuses a lock or fit passes that moved since the lock was made."""
     lock = read_lock(read_json(space.lock, "run heedful study lock first"))
     ledger = Ledger(space.ledger)
-    if passes_digest(ledger, "fit") != lock.digests.get("fit passes"):
+    if not has_fit_passes(lock.digests, ledger):
         raise LockError(
             f"the lock of {lock.study} is broken: the fit passes in the ledger moved since {lock.locked_at}"
         )
+    fit, test = (Replayer(_side(ledger, side, lock.splits[side], lock.seeds)) for side in SIDES)
+    _refuse_other_test_passes(space, lock.lock, ledger)
     return Material(
         lock=lock,
         events=tuple(msgspec.convert(read_journal(space.journal), list[Event])),
-        fit=Replayer(_side(ledger, "fit", lock.splits["fit"], lock.seeds)),
-        test=Replayer(_side(ledger, "test", lock.splits["test"], lock.seeds)),
+        fit=fit,
+        test=test,
         passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
         damaged=len(ledger.damage),
     )
+
+
+def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
+    """Test passes count when the journal tells that they were opened, and as they were when that ended."""
+    events = [e for e in journal_of(space.journal, lock) if e["event"] in (OPENED, WENT_ON, RECORDED)]
+    if not events:
+        raise LockError(f"{space.journal} does not tell that the test side was opened: put the journal back")
+    last = events[-1]
+    if last["event"] == RECORDED and last.get("passes", "") not in ("", passes_digest(ledger, "test")):
+        raise LockError(
+            f"the test passes in {space.ledger} moved since {last['at']}, when the last was recorded: "
+            "put them back, or run heedful study test to record what is missing"
+        )
 
 
 def _passes(ledger: Ledger, side: Side, lock: Locked) -> list[Pass]:

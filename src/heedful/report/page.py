@@ -76,7 +76,7 @@ def _alarms(evaluation: Evaluation) -> str:
     if evaluation.openings == 0:
         said.append("The journal does not say when the test side was opened.")
     if evaluation.damaged:
-        said.append(f"Damaged rows in the ledger, left out: {evaluation.damaged}.")
+        said.append(f"Damaged lines of the ledger, not read: {evaluation.damaged}.")
     return "\n".join(f'<p class="alarm" role="alert">{escape(sentence)}</p>' for sentence in said)
 
 

@@ -28,8 +28,8 @@ def refine_analysis(study: str, found: Refined) -> Analysis:
 def _sentences(found: Refined) -> list[str]:
     changed, calls = (sum(getattr(one, key) for one in found.iterations) for key in ("changed", "calls"))
     said = [
-        f"{len(found.iterations) - 1} rounds on the fit side changed {changed} prompts; they cost as many "
-        f"model calls, {calls} of them in this run."
+        f"{len(found.iterations) - 1} rounds, judged on {found.tasks} tasks of the fit side, changed "
+        f"{changed} prompts; they cost as many model calls, {calls} of them in this run."
     ]
     if len(found.iterations) == 1:
         said = [

@@ -17,7 +17,7 @@ class ReflectSource:
 
     @property
     def spec(self) -> Spec:
-        return {"kind": "reflect"}
+        return {"kind": "reflect", "on": "none", "again": AGAIN}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         first = plain_first_pass(baseline, "reflect")

@@ -19,7 +19,7 @@ class VerifySource:
 
     @property
     def spec(self) -> Spec:
-        return {"kind": "verify", "temperature": self.temperature, "seed": self.seed}
+        return {"kind": "verify", "on": "none", "temperature": self.temperature, "seed": self.seed}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         first = plain_first_pass(baseline, "verify")

@@ -44,7 +44,10 @@ def paired_interval(
     tail = (1 - level) / 2
     low, high = np.quantile(means, (tail, 1 - tail), method="inverted_cdf")
     half = _step(sums) / (2 * len(values))
-    return Interval(low=float(low) - half, high=float(high) + half, value=float(values.mean()), n=len(sums))
+    low, high = float(low) - half, float(high) + half
+    if np.abs(values).max() <= 1:  # differences of right and wrong: a half step may not leave their range
+        low, high = max(low, -1.0), min(high, 1.0)
+    return Interval(low=low, high=high, value=float(values.mean()), n=len(sums))
 
 
 def _resampled_means(sums: Floats, counts: Floats, rng: np.random.Generator, resamples: int) -> Floats:

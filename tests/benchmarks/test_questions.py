@@ -1,0 +1,45 @@
+"""A person's own questions."""
+
+import json
+
+import pytest
+
+from heedful import UsageError
+from heedful.benchmarks.items import items_digest, read_items
+from heedful.benchmarks.questions import OwnQuestions
+from heedful.types import Choice, Item
+
+BIRDS = Item(
+    id="b",
+    question="Which bird swims?",
+    answer="A",
+    choices=(Choice(label="A", text="penguin"), Choice(label="B", text="lark")),
+)
+
+
+def test_choices_are_shown_to_the_model_and_are_what_it_may_answer(tmp_path):
+    own = OwnQuestions(name="own", fit=tmp_path, metric="choice")
+    assert own.task(BIRDS).question == "Which bird swims?\nA. penguin\nB. lark"
+    assert own.task(BIRDS).choices == ("A", "B")
+    assert own.exemplar(BIRDS).text == own.task(BIRDS).question
+
+
+def test_another_choice_is_another_question():
+    other = Item(
+        id="b", question=BIRDS.question, answer="A", choices=(Choice(label="A", text="auk"), BIRDS.choices[1])
+    )
+    assert items_digest([BIRDS]) != items_digest([other])
+
+
+def test_an_id_that_stands_twice_is_refused(tmp_path):
+    rows = [{"id": id, "question": f"{id}?", "answer": "x"} for id in ("a", "b", "a")]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UsageError, match="the id 'a' twice"):
+        read_items(tmp_path / "q.jsonl")
+
+
+def test_a_metric_that_fails_names_itself_and_the_question(tmp_path):
+    (tmp_path / "mine.py").write_text("def near(answer, target):\n    return 1 / 0\n")
+    own = OwnQuestions(name="own", fit=tmp_path, metric="python:mine:near", folder=tmp_path)
+    with pytest.raises(UsageError, match="python:mine:near fails on the answer to b: division by zero"):
+        own.grade("x", BIRDS)
