@@ -62,6 +62,7 @@ def out(tmp_path):
 def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(heedful, study, out):
     done = heedful("study", "run", str(study), "--out", str(out), "--json")
     assert done.code == 0, done.err
+    assert "recording fit: 4 of 24 passes, 4 model calls, less than a minute left" in done.err
     found = done.json
     assert found["arms"]["baseline"]["accuracy"] == 0
     assert found["arms"]["heedful"]["accuracy"] == 1

@@ -208,17 +208,22 @@ def test_seeds_of_a_task_count_once_in_the_certificate():
 
 
 @pytest.mark.slow
-def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty():
-    """2,000 synthetic studies whose risky policies harm just around the limit."""
+@pytest.mark.parametrize(
+    ("studies", "settings"),
+    [(2000, HARM), (300, replace(HARM, calibrated=True, firsts=None))],
+    ids=["thresholds", "calibrators and memory first"],
+)
+def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies, settings):
+    """Synthetic studies whose risky policies harm just around the limit."""
     rng = np.random.default_rng(9)
-    studies, broken, used = 2000, 0, 0
-    big = Replayer(world(rng, 50_000, help_rate=0.3, hurt_rate=0.12, telling=0.25))
+    broken, used = 0, 0
+    big = Replayer(world(rng, 20_000, help_rate=0.3, hurt_rate=0.12, telling=0.25))
     for _ in range(studies):
         rows = world(rng, 250, help_rate=0.3, hurt_rate=0.12, telling=0.25)
-        fitted, _certificate = fit_within_limit(rows, ["bank"], HARM)
-        if fitted.choice.policy.sources:
+        fitted, _certificate = fit_within_limit(rows, ["bank"], settings)
+        if fitted.choice.kind != BASELINE:
             used += 1
-            broken += hurts_of(big, fitted.choice.policy) / 50_000 > HARM.harm_limit
+            broken += hurts_of(big, fitted.choice.policy) / 20_000 > HARM.harm_limit
     allowed = 0.05 + 3 * (0.05 * 0.95 / studies) ** 0.5
     assert broken / studies <= allowed
     assert used / studies > 0.2, "the limit must not be kept by never using memory"
