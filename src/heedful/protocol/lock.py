@@ -49,6 +49,8 @@ LOCKED, OPENED, WENT_ON, RECORDED = (
     "recorded the whole test side",
 )
 """Events of a lock's journal."""
+NOT_IN_EARLY_LOCKS = ("fit settings", "statistics")
+"""Digests that the locks of the first published results do not hold."""
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
@@ -146,9 +148,13 @@ def moved(
         return ["the lock itself"]
     if not same_probe(lock["model"].get("probe"), probed):
         names.append("the endpoint's replies")
-    now = digests(setting, model, ledger, lock["policy"])
-    locked = lock["digests"]
-    return names + [name for name in {**locked, **now} if locked.get(name) != now.get(name)]
+    locked, now = lock["digests"], digests(setting, model, ledger, lock["policy"])
+    if has_fit_passes(locked, ledger):
+        now["fit passes"] = locked["fit passes"]
+    missing = {name for name in NOT_IN_EARLY_LOCKS if name not in locked}
+    return names + [
+        name for name in {**locked, **now} if locked.get(name) != now.get(name) and name not in missing
+    ]
 
 
 def refuse_moved(
