@@ -69,7 +69,6 @@ def test_own_questions_conform(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "complaint"),
     [
-        ([("1", "Who?", "Ann"), ("1", "Where?", "Ghent")], "an id of its own"),
         ([("1", "Who?", ""), ("2", "Where?", "Ghent")], "graded wrong"),
         ([], "has rows"),
     ],
@@ -77,3 +76,9 @@ def test_own_questions_conform(tmp_path):
 def test_a_benchmark_that_does_not_conform_is_told_why(tmp_path, rows, complaint):
     with pytest.raises(AssertionError, match=complaint):
         check_benchmark(written(tmp_path, *rows), tmp_path)
+
+
+def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path):
+    shared = replace(written(tmp_path, ("1", "Who?", "Ann")), test=Path("q.jsonl"))
+    with pytest.raises(AssertionError, match="an id of its own"):
+        check_benchmark(shared, tmp_path)
