@@ -1,0 +1,67 @@
+"""Where memory spoiled an answer: was the equation wrong, or only what the model made of it?
+
+Exemplars that are worked as one equation teach a model to write one too. For each row that a source spoiled,
+the first equation of its text is worked out and compared with the right answer, which is the one that the
+first pass gave there. It needs no data and no model calls:
+
+    python benchmarks/equations.py results/multiarith --source exemplar
+"""
+
+import argparse
+import ast
+import json
+import operator
+import re
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+from heedful.benchmarks.metrics import read_number
+from heedful.protocol.ledger import Ledger
+
+EQUATION = re.compile(r"([\d(][\d\s.+\-*/()×÷$,]*[\d)])\s*=")
+SIGNS = str.maketrans({"×": "*", "÷": "/", "$": None, ",": None})
+WORKED = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+
+
+def value_of(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.BinOp) and type(node.op) in WORKED:
+        return Fraction(WORKED[type(node.op)](value_of(node.left), value_of(node.right)))
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return Fraction(str(node.value))
+    raise ValueError(f"not arithmetic: {ast.dump(node)}")
+
+
+def judged(text: str, right: Fraction | None) -> str:
+    """What the first equation of a text comes to."""
+    found = EQUATION.search(text)
+    if found is None:
+        return "no equation"
+    try:
+        value = value_of(ast.parse(found[1].translate(SIGNS).strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        return "no equation"
+    return "right equation, wrong sum" if value == right else "another equation"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("study", type=Path)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--side", choices=("fit", "test"), default="test")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    ledger = Ledger(given.study / "ledger.jsonl")
+    first = {(row.seed, row.task): row for row in ledger.of(given.side, "none")}
+    rows = [(first[row.seed, row.task], row) for row in ledger.of(given.side, given.source)]
+    spoiled = [(before, after) for before, after in rows if before.right and not after.right]
+    found = Counter(judged(after.text, read_number(before.answer)) for before, after in spoiled)
+    tokens = [sum(row.completion_tokens for row in column) / len(rows) for column in zip(*rows, strict=True)]
+    told = {"rows": len(rows), "spoiled": len(spoiled), **found, "tokens": [round(mean) for mean in tokens]}
+    print(json.dumps(told) if given.json else "\n".join(f"{key}: {value}" for key, value in told.items()))
+
+
+if __name__ == "__main__":
+    main()
