@@ -99,7 +99,7 @@ def gather(space: Workspace) -> Material:
 def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
     """Test passes count when the journal tells that they were opened, and as they were when that ended."""
     events = [e for e in journal_of(space.journal, lock) if e["event"] in (OPENED, WENT_ON, RECORDED)]
-    if not events:
+    if not any(event["event"] == OPENED for event in events):
         raise LockError(f"{space.journal} does not tell that the test side was opened: put the journal back")
     last = events[-1]
     if last["event"] == RECORDED and last.get("passes", "") not in ("", passes_digest(ledger, "test")):

@@ -73,8 +73,6 @@ def _alarms(evaluation: Evaluation) -> str:
     said = []
     if evaluation.openings > 1:
         said.append(SECOND_OPENING.format(count=evaluation.openings))
-    if evaluation.openings == 0:
-        said.append("The journal does not say when the test side was opened.")
     if evaluation.damaged:
         said.append(f"Damaged lines of the ledger, not read: {evaluation.damaged}.")
     return "\n".join(f'<p class="alarm" role="alert">{escape(sentence)}</p>' for sentence in said)
