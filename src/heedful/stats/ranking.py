@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit, ndtri
+from scipy.special import expit, logit, ndtri, stdtrit
 
 from heedful.errors import UsageError
 from heedful.stats.arrays import Bools, Floats, flags, numbers
@@ -15,10 +15,11 @@ def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval
     """The chance that a positive scores above a negative, a tie counting half (Mann–Whitney).
 
     The interval is DeLong's (1988) on the logit scale, which Perme and Manevski (2019) found the
-    most reliable; see `_score_limits` for where that variance does not exist. Simulated on normal
-    scores of like spread, from 6 against 10 rows to 60 against 60, the 95% interval covers 93% to 98%
-    (8 against 60: 91% to 93%). It falls short where the smaller class is also the more spread: 90% for
-    15 against 40 rows, 84% for 8 against 60, at spreads 2 to 1 and an AUC of 0.9.
+    most reliable, with the degrees of freedom of Brunner and Munzel (2000) for small classes; see
+    `_score_limits` for where that variance does not exist. Simulated on normal scores, the 95%
+    interval covers 94% to 97% from 8 against 60 rows on and 99% for 6 against 10. It falls
+    short where a smaller class is also the more spread, at an AUC of 0.9 and spreads 2 to 1: 94% for
+    30 against 120 rows, 92% for 15 against 40, 88% for 8 against 60.
     """
     check_level(level)
     values = numbers(scores, "scores")
@@ -27,13 +28,13 @@ def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval
     if not positives or not negatives:
         raise UsageError(f"no AUC of {positives} positives and {negatives} negatives: both are needed")
     above, below = _placements(values, is_positive)
-    value, z = float(above.mean()), float(ndtri((1 + level) / 2))
-    variance = _delong(above, below)
+    value, tail = float(above.mean()), (1 + level) / 2
+    variance, freedom = _delong(above, below)
     if variance > 1e-12 and 0 < value < 1:
-        half = z * sqrt(variance) / (value * (1 - value))
+        half = float(stdtrit(freedom, tail)) * sqrt(variance) / (value * (1 - value))
         low, high = float(expit(logit(value) - half)), float(expit(logit(value) + half))
     else:
-        low, high = _score_limits(value, positives, negatives, z)
+        low, high = _score_limits(value, positives, negatives, float(ndtri(tail)))
     return Interval(low=low, high=high, value=value, n=len(values))
 
 
@@ -62,11 +63,18 @@ def _placements(values: Floats, positive: Bools) -> tuple[Floats, Floats]:
     )
 
 
-def _delong(above: Floats, below: Floats) -> float:
-    """The variance of the AUC (DeLong et al. 1988), 0 where a class has one row."""
+def _delong(above: Floats, below: Floats) -> tuple[float, float]:
+    """The variance of the AUC (DeLong et al. 1988) and its degrees of freedom (Brunner and Munzel 2000).
+
+    The variance counts as 0 where a class has one row.
+    """
     if min(len(above), len(below)) < 2:
-        return 0.0
-    return float(above.var(ddof=1) / len(above) + below.var(ddof=1) / len(below))
+        return 0.0, 0.0
+    parts = [float(one.var(ddof=1)) / len(one) for one in (above, below)]
+    variance = sum(parts)
+    if not variance:
+        return 0.0, 0.0
+    return variance, variance**2 / (parts[0] ** 2 / (len(above) - 1) + parts[1] ** 2 / (len(below) - 1))
 
 
 def _score_limits(value: float, positives: int, negatives: int, z: float) -> tuple[float, float]:
