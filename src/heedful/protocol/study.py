@@ -73,7 +73,7 @@ FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
 
 
 class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a policy is chosen (METHOD: policies)."""
+    """How a policy is chosen."""
 
     cost: Annotated[float, Meta(ge=0)] = 0.01
     """λ of the objective accuracy − λ·calls."""

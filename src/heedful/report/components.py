@@ -1,4 +1,4 @@
-"""Component isolation: gate, choose and several banks at one frozen threshold (METHOD: protocol)."""
+"""Component isolation: gate, choose and several banks at one frozen threshold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

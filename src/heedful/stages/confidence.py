@@ -1,4 +1,4 @@
-"""How sure a pass is: higher is surer, always (METHOD: signals)."""
+"""How sure a pass is: higher is surer, always."""
 
 import statistics
 from collections.abc import Callable, Sequence
