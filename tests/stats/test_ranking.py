@@ -86,7 +86,7 @@ def test_one_class_and_empty_input_are_refused_or_none():
     assert auc_or_none([1, 2], [False, True]) == auc([1, 2], [False, True])
 
 
-@pytest.mark.parametrize(("positives", "negatives"), [(8, 60), (20, 20), (40, 15), (60, 60)])
+@pytest.mark.parametrize(("positives", "negatives"), [(8, 60), (10, 10), (20, 20), (40, 15), (60, 60)])
 @pytest.mark.parametrize("truth", [0.5, 0.77, 0.9])
 def test_the_interval_covers_the_truth(positives, negatives, truth):
     rng, studies, hits = np.random.default_rng(9), 800, 0
@@ -95,4 +95,4 @@ def test_the_interval_covers_the_truth(positives, negatives, truth):
         scores = rng.normal(np.where(positive, ndtri(truth) * np.sqrt(2), 0), 1)
         interval = auc(scores, positive)
         hits += interval.low <= truth <= interval.high
-    assert 0.925 < hits / studies < 0.985
+    assert 0.925 < hits / studies < 0.99
