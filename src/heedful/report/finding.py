@@ -94,8 +94,8 @@ def _against_retrieval(evaluation: Evaluation) -> str:
     reached = f"right on {percent(found.arm.accuracy.value)}, {_spoiled(found)}"
     delta, mine = found.paired.delta, "Without memory the model" if idle(policy) else "heedful"
     if not found.paired.clear:
-        verdict = "control shows no gain over it" if not idle(policy) else "the two cannot be told apart"
-        return f"Mere retrieval, {what}, was {reached}: {verdict} ({change(delta)} points)."
+        apart = f"in accuracy the two cannot be told apart ({change(delta)} points)"
+        return f"Mere retrieval, {what}, was {reached}: {apart}."
     if delta.value > 0:
         return f"{mine} beats mere retrieval, {what} ({reached}), by {change(delta)} points."
     return f"Mere retrieval, {what}, was better: {reached}, ahead by {change(_reversed(delta))} points."
