@@ -86,13 +86,25 @@ def test_one_class_and_empty_input_are_refused_or_none():
     assert auc_or_none([1, 2], [False, True]) == auc([1, 2], [False, True])
 
 
-@pytest.mark.parametrize(("positives", "negatives"), [(8, 60), (10, 10), (20, 20), (40, 15), (60, 60)])
-@pytest.mark.parametrize("truth", [0.5, 0.77, 0.9])
-def test_the_interval_covers_the_truth(positives, negatives, truth):
-    rng, studies, hits = np.random.default_rng(9), 800, 0
+def coverage(positives, negatives, truth, studies):
+    """How often the interval holds the truth on normal scores."""
+    rng, hits = np.random.default_rng(9), 0
     positive = np.arange(positives + negatives) < positives
     for _ in range(studies):
         scores = rng.normal(np.where(positive, ndtri(truth) * np.sqrt(2), 0), 1)
         interval = auc(scores, positive)
         hits += interval.low <= truth <= interval.high
-    assert 0.925 < hits / studies < 0.99
+    return hits / studies
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("positives", "negatives"), [(48, 43), (60, 60)])
+@pytest.mark.parametrize("truth", [0.5, 0.77, 0.9])
+def test_the_interval_covers_the_truth_as_often_as_it_says(positives, negatives, truth):
+    assert 0.935 < coverage(positives, negatives, truth, 3000) < 0.965
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(8, 60), (10, 10), (20, 20), (40, 15)])
+@pytest.mark.parametrize("truth", [0.5, 0.77, 0.9])
+def test_the_interval_of_small_classes_is_rather_too_wide_than_too_narrow(positives, negatives, truth):
+    assert 0.925 < coverage(positives, negatives, truth, 800) < 0.99

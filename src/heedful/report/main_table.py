@@ -50,6 +50,8 @@ def main_table(evaluation: Evaluation) -> Sheet:
         title="All arms on the test side",
         note=(
             f"n = {rows_of(evaluation)}, the same for every arm; calls, tokens and seconds are per question. "
+            "Seconds were taken with several passes at once and hang on how busy the machine was; tokens "
+            "compare better. "
             f"{_legend(evaluation)} "
             "Helps: wrong without memory, right under the arm. Hurts: the reverse. p: exact McNemar test. "
             "An oracle keeps the right answer wherever one was on offer; it is a bound, not a policy."
