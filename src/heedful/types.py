@@ -222,6 +222,8 @@ class Calibrator:
     bias: float
     means: tuple[float, ...]
     scales: tuple[float, ...]
+    floors: tuple[float, ...] = ()
+    """The least that each feature counts as, so that a pass without an answer is no outlier; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,20 @@
 """The demo's study for real, with the embedded model; and live against replay on the ledger it recorded."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from heedful import Controller, EmbeddedModel, arms
+from heedful import Controller, EmbeddedModel, Policy, arms
 from heedful.decisions import read_policy
 from heedful.demo.run import run_demo
 from heedful.demo.scenario import SOURCE
+from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.workspace import Workspace, read_json
 from heedful.report.build import build_report
+from heedful.stages.calibrate import CALIBRATED
 from heedful.types import Decode, Prompt, Traits
 
 
@@ -69,16 +71,28 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
         arms.choose(SOURCE, -0.3, 0.0),
         arms.choose(SOURCE, -0.2, 0.1, signal="median"),
         arms.choose(SOURCE, float("inf"), -0.2, signal="answer_mean"),
+        Policy(first=SOURCE, signal="margin", threshold=4.0, sources=("none",)),
+        *(
+            Policy(
+                threshold=-0.2, sources=(SOURCE, "none"), combine=combine, margins={SOURCE: -0.1, "none": 0.0}
+            )
+            for combine in ("cascade", "dual", "agree")
+        ),
+        "calibrated",
     ],
 )
 def test_live_and_replay_agree_on_a_real_ledger(ran, policy):
     _, model, shown = ran
+    if policy == "calibrated":
+        calibrators = fit_calibrators(shown.replayer, "none", [SOURCE])
+        policy = replace(arms.choose(SOURCE, 0.6, 0.1), signal=CALIBRATED, calibrators=calibrators)
     replayed = shown.replayer.replay(policy)
     memory = {SOURCE: shown.setting.sources("test", 0)[SOURCE]}
     controller = Controller(model=model, policy=policy, sources=memory)
     for place, item in enumerate(shown.questions):
         live = controller.answer_sync(shown.setting.benchmark.task(item))
-        column = shown.replayer.first(policy.first if replayed.chosen[place] < 0 else SOURCE)
+        chosen = replayed.chosen[place]
+        column = shown.replayer.first(policy.first if chosen < 0 else policy.sources[chosen])
         assert live.answer == column.passes[place].answer
         assert live.calls == replayed.calls[place]
         assert (live.route.choice == "consult") == replayed.consulted[place]

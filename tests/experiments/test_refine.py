@@ -12,6 +12,7 @@ import pytest
 
 from heedful import LockError, ScriptedModel, UsageError
 from heedful.experiments.derive import Experiment, with_bank
+from heedful.experiments.evidence import study_evidence
 from heedful.experiments.refine import Writer, refine, with_bank_named
 from heedful.governance.retire import Terms
 from heedful.memory.formats import read_entries
@@ -143,6 +144,16 @@ def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study
     seen = set(choosing_rows(whole, setting.study.fit).tasks)
     pears = {item.id for item in setting.splits.fit if "pears" in item.question}
     assert found.iterations[1].retired[0].standing.tasks == len(seen & pears) < len(pears)
+    assert {one.task for one in study_evidence(space, "rules")} <= seen
+    assert fit_study(space, prepare(space.study, None))["certificate"]["tested_on"] == 36
+
+
+def test_rows_that_the_loop_looked_at_certify_no_harm_limit(study):
+    space, _, _ = study
+    refined(study)
+    space.study.write_text(space.study.read_text() + "harm_limit = 0.3\n")
+    with pytest.raises(LockError, match="refined on 36 of the 36 rows that would certify"):
+        fit_study(space, prepare(space.study, None))
 
 
 def test_a_writer_puts_a_better_rule_in_its_place(study):

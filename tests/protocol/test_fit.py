@@ -1,16 +1,21 @@
 """Choosing a policy on the fit side."""
 
+from dataclasses import replace as replace_row
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from heedful import UsageError
+from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.fit import BASELINE, Kind, fit, folds_of, held_of, tune
-from heedful.protocol.harm import Judged, expected_hurts, fit_within_limit, hurts_of
+from heedful.protocol.harm import Judged, expected_hurts, fit_within_limit, halves, hurts_of
 from heedful.protocol.ledger import Pass, Seen
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Table, make_column
+from heedful.stages.calibrate import probability
+from heedful.types import LEAST_SURE
 
 SMALL = FitSettings(
     signals=("mean",), families=("gate", "choose"), calibrated=False, folds=3, firsts=("none",)
@@ -104,6 +109,21 @@ def test_a_calibrator_earns_its_place_where_agreement_tells():
     assert signals["calibrated"] > signals["mean"]
 
 
+def test_a_pass_without_an_answer_does_not_flatten_a_calibrator():
+    rng = np.random.default_rng(12)
+    right = rng.random(200) < 0.5
+    sure = -0.6 + 0.4 * right + 0.1 * rng.normal(size=200)
+    mute = np.where(np.arange(200) < 4, LEAST_SURE, sure)
+    whole, some = (
+        fit_calibrators(Replayer(table(none=column("none", right, c))), "none", [])["first"]
+        for c in (sure, mute)
+    )
+    assert some.scales == pytest.approx(whole.scales, rel=0.2)
+    assert some.floors == (mute[4:].min(),) * 4
+    features = dict.fromkeys(some.features, LEAST_SURE)
+    assert probability(some, features) == probability(some, dict.fromkeys(some.features, some.floors[0]))
+
+
 def test_the_seeds_of_a_task_stay_on_one_side_of_a_fold():
     rng = np.random.default_rng(6)
     rows = world(rng, 60, help_rate=0.2, hurt_rate=0.1, telling=0.2)
@@ -149,8 +169,23 @@ def test_when_nothing_can_be_certified_the_baseline_is_chosen_and_said():
 def test_the_rows_that_choose_are_not_the_rows_that_test():
     rng = np.random.default_rng(8)
     rows = world(rng, 300, help_rate=0.3, hurt_rate=0.02, telling=0.3)
-    _, certificate = fit_within_limit(rows, ["bank"], HARM)
+    fitted, certificate = fit_within_limit(rows, ["bank"], HARM)
     assert certificate.chosen_on + certificate.tested_on == 300
+    assert fitted.rows == certificate.chosen_on
+    testing = halves(rows, HARM.seed)[1]
+    spoiled = {
+        name: make_column(
+            [
+                replace_row(row, right=not row.right) if at in testing else row
+                for at, row in enumerate(c.passes)
+            ]
+        )
+        for name, c in rows.columns.items()
+    }
+    _, other = fit_within_limit(Table(tasks=rows.tasks, seeds=rows.seeds, columns=spoiled), ["bank"], HARM)
+    assert certificate.path
+    assert [one.choice for one in other.path] == [one.choice for one in certificate.path]
+    assert [one.hurts for one in other.path] != [one.hurts for one in certificate.path]
 
 
 def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():

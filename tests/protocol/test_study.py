@@ -29,6 +29,7 @@ from heedful.protocol.status import status_of
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, verify_lock
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace, read_json, write_json
+from heedful.report.build import build_report
 from heedful.report.material import gather
 from heedful.types import Item, Policy
 
@@ -212,7 +213,7 @@ def test_a_change_of_the_metric_breaks_the_lock(locked):
     assert moved(lock, replace(setting, study=study), model.traits, None, Ledger(space.ledger)) == ["grading"]
 
 
-@pytest.mark.parametrize("change", ["entry", "placement", "model"])
+@pytest.mark.parametrize("change", ["entry", "placement", "model", "targets", "pattern", "scores"])
 def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
     study.write_text(QUICK)
     space = open_workspace(study, study.parent / "out")
@@ -225,12 +226,59 @@ def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
         space.study.write_text(
             space.study.read_text().replace('placement = "before"', 'placement = "system"')
         )
-    else:
+    elif change == "model":
         model = replace(model, traits=replace(SCRIPTED, fingerprint="another"))
+    elif change == "targets":
+        file = space.folder / "fit.jsonl"
+        file.write_text(file.read_text().replace('"item1"', '"item2"'))
+    elif change == "pattern":
+        space.study.write_text(
+            space.study.read_text().replace("[sources", 'answer_pattern = "(item)"\n[sources', 1)
+        )
+    else:  # the same recalls everywhere, scored otherwise: words of a bank have become rarer
+        notes = space.folder / "notes.txt"
+        notes.write_text(notes.read_text() + "\n" + "\n".join(f"Box {n} is full of figs." for n in range(99)))
     setting = prepare(space.study, None)
     fit_study(space, setting)
-    with pytest.raises(LockError, match="another bank, prompt or model"):
+    with pytest.raises(LockError, match="another bank, prompt, model or way of grading"):
         asyncio.run(lock_study(space, setting, model))
+
+
+def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
+    space, setting = locked
+    model = shelf_model()
+    asyncio.run(open_test_side(space, setting, model, nobody))
+    again = open_workspace(space.folder.parent / "desk.toml", tmp_path / "again")
+    shutil.copyfile(space.ledger, again.ledger)
+    setting = prepare(again.study, None)
+    fit_study(again, setting)
+    asyncio.run(lock_study(again, setting, model))
+    asyncio.run(open_test_side(again, setting, model, nobody))
+    seen = sum(row.side == "test" for row in Ledger(space.ledger).passes.values())
+    assert seen > 0
+    assert read_json(space.lock, "")["test_passes"] == 0
+    assert read_json(again.lock, "")["test_passes"] == seen
+    assert "had been recorded before the policy was locked" not in build_report(space).text
+    assert build_report(again).text.startswith(f"{seen:,} passes of the test side had been recorded before")
+
+
+def test_every_choice_under_a_harm_limit_is_counted(study):
+    study.write_text(QUICK + "harm_limit = 0.2\n")
+    space, _ = through_lock(study, shelf_model())
+    assert read_json(space.lock, "")["choices"] == 1
+    again = open_workspace(study, study.parent / "again")
+    shutil.copyfile(space.ledger, again.ledger)
+    for seed in (0, 1, 1, 2):
+        text = space.study.read_text()
+        again.study.write_text(f"{text}seed = {seed}\n" if seed else text)
+        setting = prepare(again.study, None)
+        fit_study(again, setting)
+    model = shelf_model()
+    asyncio.run(lock_study(again, setting, model))
+    assert read_json(again.lock, "")["choices"] == 3, "the same choice made twice is one"
+    asyncio.run(open_test_side(again, setting, model, nobody))
+    build_report(again)
+    assert "This was choice number 3 under a harm limit" in (again.folder / "report.html").read_text()
 
 
 def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
@@ -481,6 +529,16 @@ def test_another_model_breaks_the_lock(locked):
         (STUDY.replace("[fit]", '[fit]\nfamilies = ["gates"]'), "families has 'gates'"),
         (STUDY.replace("[fit]", '[fit]\nfirsts = ["retry"]'), "firsts has 'retry'"),
         (STUDY.replace("[fit]", "[fit]\nfirsts = []"), "length >= 1.*firsts"),
+        (
+            STUDY.replace("[fit]", '[fit]\nfirsts = ["notes"]').replace(
+                "[sources.notes]", '[sources.notes]\nsides = ["fit"]'
+            ),
+            "firsts has 'notes'",
+        ),
+        (STUDY.replace("[fit]", "[split]\ntest = 500\n[fit]"), "300 rows on the test side; 500"),
+        (STUDY.replace('kind = "vote"', 'kind = "vote"\ntemperature = 0'), "must be above 0"),
+        (STUDY.replace('kind = "reflect"', 'kind = "reflect"\ntemperature = 1'), "decodes greedily"),
+        (STUDY.replace("[sources.notes]", "[sources.notes]\ntemperature = 1"), "decodes greedily"),
         (STUDY.replace("[fit]", "[fit]\nharm_limit = 2"), "< 1.*harm_limit"),
         (STUDY.replace("[fit]", "[fit]\nconfidence = 95"), "< 1.*confidence"),
         (STUDY.replace("[fit]", "[model]\nslots = 0\n[fit]"), ">= 1.*slots"),
@@ -572,6 +630,12 @@ def test_a_locked_folder_takes_no_other_bank(once_locked, tmp_path):
     with pytest.raises(UsageError, match=r"notes\.txt is not what was locked"):
         open_workspace(file, folder)
     assert "One more." not in (folder / "notes.txt").read_text()
+
+
+def test_a_study_may_be_kept_where_its_file_is(study):
+    space = open_workspace(study, study.parent)
+    assert space.study.read_text() == study.read_text()
+    assert prepare(space.study, None).study.name == "desk"
 
 
 @pytest.mark.parametrize("bank", ["/elsewhere/notes.txt", "../notes.txt"])

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from math import inf
 
@@ -56,7 +57,7 @@ def arms_of(space: Workspace) -> dict[str, Policy]:
     return {
         "baseline": Policy(),
         "retry": control("retry"),
-        "vote": control("vote"),
+        "vote": Policy(first="vote", guards=()),
         "always-rule": Policy(first="rule", guards=()),
         "always-exemplar": Policy(first="exemplar", guards=()),
         "heedful": read_policy(read_json(space.lock, "")["policy"]),
@@ -129,6 +130,17 @@ def test_model_calls_are_those_of_the_ledger(study):
     assert built.summary["model_calls"] == sum(row.calls for row in Ledger(space.ledger).passes.values())
     assert built.summary["rerun_calls"] == lock["fit"]["policies"] * 300
     assert "at least one call per policy and row" in read(space, "report.html")
+
+
+def test_passes_of_an_earlier_prompt_were_calls_too(tmp_path):
+    space = make_study(tmp_path / "before", n=40)
+    now = build_report(space).summary
+    rows = list(Ledger(space.ledger).passes.values())
+    before = [replace(row, prompt="before") for row in rows if (row.side, row.source) == ("test", "rule")]
+    space.ledger.write_bytes(b"".join(written_row(row) for row in (*before, *rows)))
+    then = build_report(space).summary
+    assert then["model_calls"] - now["model_calls"] == sum(row.calls for row in before) > 0
+    assert then["arms"] == now["arms"]
 
 
 def test_one_opening_raises_no_alarm_and_a_second_one_does(study, one_bank):
@@ -206,6 +218,9 @@ def test_seeds_are_pooled_and_tasks_stay_together(tmp_path):
     assert built.summary["arms"]["heedful"]["n"] == 120
     assert built.summary["delta"]["n"] == 60
     assert "60 test questions (120 rows over 2 seeds)" in built.text
+    once = build_report(make_study(tmp_path / "once", n=60)).summary["separability"][0]
+    pooled = built.summary["separability"][0]
+    assert (pooled["helps"], pooled["hurts"]) == (once["helps"], once["hurts"]), "copies prove nothing more"
 
 
 def test_no_path_of_a_machine_and_no_text_of_a_pass_is_in_a_report(study):

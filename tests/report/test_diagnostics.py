@@ -8,7 +8,9 @@ import pytest
 
 from heedful.arms import gate
 from heedful.protocol.fit import PERCENTILES
+from heedful.report.entries import lopsided
 from heedful.report.evaluate import evaluate
+from heedful.report.figures import entries_figure
 from heedful.report.material import gather
 from tests.report.recount import recount, rows_of
 
@@ -103,6 +105,16 @@ def test_entries_are_weighed_by_the_rows_that_recalled_them(evaluation, rows):
             assert one.rows == len(mine)
             assert one.helps == sum(p[one.bank].right and not p["none"].right for p in mine)
             assert one.hurts == sum(p["none"].right and not p[one.bank].right for p in mine)
+
+
+def test_the_figure_of_entries_shows_those_that_moved_most(evaluation):
+    drawn = lopsided(evaluation.entries, 5)
+    nets = [abs(one.net) for effects in evaluation.entries for one in effects.shown]
+    assert [abs(one.net) for one in drawn] == sorted(nets, reverse=True)[:5]
+    svg = entries_figure(evaluation).svg
+    for one in drawn:
+        assert f"{one.bank} {one.entry} {one.helps} helps, {one.hurts} hurts" in svg
+        assert f"{one.bank} {one.entry} (n = {one.rows})" in svg
 
 
 def test_platt_scaling_is_fitted_on_the_fit_side_and_measured_on_the_test_side(evaluation, rows):

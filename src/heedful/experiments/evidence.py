@@ -2,6 +2,7 @@
 
 from heedful.decisions import read_policy
 from heedful.errors import UsageError
+from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import read_study
@@ -11,8 +12,11 @@ from heedful.types import Evidence, Policy
 
 
 def study_evidence(space: Workspace, source: str) -> list[Evidence]:
-    """Evidence from a study's fit side: the rows that its policy routes to the source, all before a fit."""
-    table = _fit_table(space, source)
+    """Evidence from a study's fit side: the rows that its policy routes to the source, all before a fit.
+
+    With a harm limit without the rows that certify: what they say may have no part in making a bank.
+    """
+    table = choosing_rows(_fit_table(space, source), read_study(space.study).fit)
     policy = read_policy(read_json(space.fit, "")["policy"]) if space.fit.exists() else None
     return table_evidence(table, source, policy)
 

@@ -31,7 +31,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import fill, policy_banks, refined_ledger
 from heedful.protocol.table import Table
-from heedful.protocol.workspace import REFINED, Workspace, write_text
+from heedful.protocol.workspace import REFINED, Workspace, tasks_looked_at, write_json, write_text
 from heedful.types import Entry, Policy
 
 SHOWN = 3
@@ -250,6 +250,7 @@ async def _adopt(asked: Experiment, bank: str, chosen: _Round) -> None:
     space, source = asked.space, asked.source
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
+    write_json(space.looked_at, {"tasks": sorted({*tasks_looked_at(space), *chosen.seen.tasks})})
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
     await _copied(asked, with_bank(asked.setting, source, chosen.entries), chosen.ledger)
 

@@ -7,7 +7,7 @@ import numpy as np
 from heedful.protocol.replay import Replayer, features
 from heedful.protocol.table import Column
 from heedful.stats.logistic import fit_logistic
-from heedful.types import Calibrator
+from heedful.types import LEAST_SURE, Calibrator
 
 FIRST_FEATURES = ("mean", "min", "median", "answer_mean")
 SECOND_FEATURES = (*FIRST_FEATURES, "agreement", "recall")
@@ -34,7 +34,15 @@ def _fit(column: Column, first: Column | None, names: tuple[str, ...]) -> Calibr
         bias = float(np.log((share * len(rows) + 1) / ((1 - share) * len(rows) + 1)))
         zeros, ones = (0.0,) * len(names), (1.0,) * len(names)
         return Calibrator(features=names, weights=zeros, bias=bias, means=zeros, scales=ones)
-    made = fit_logistic(np.array([x for x, _ in rows]), np.array([y for _, y in rows]), PENALTY)
+    seen = np.array([x for x, _ in rows])
+    floors = np.where(seen > LEAST_SURE, seen, np.inf).min(axis=0)
+    floors = np.where(np.isfinite(floors), floors, LEAST_SURE)
+    made = fit_logistic(np.maximum(seen, floors), np.array([y for _, y in rows]), PENALTY)
     return Calibrator(
-        features=names, weights=made.weights, bias=made.bias, means=made.means, scales=made.scales
+        features=names,
+        weights=made.weights,
+        bias=made.bias,
+        means=made.means,
+        scales=made.scales,
+        floors=tuple(floors.tolist()),
     )

@@ -86,6 +86,7 @@ class Fitted:
     policies: int
     """How many policies were scored on the fit side."""
     rows: int
+    """On how many rows."""
     notes: Sequence[str] = field(default=())
 
     @property

@@ -111,7 +111,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
         held=held,
         leaders=leaders[:12],
         policies=policies,
-        rows=len(table),
+        rows=len(rows),
         notes=() if certified else (NOTHING_CERTIFIED if path else NOTHING_BETTER,),
     )
     return fitted, certificate
@@ -164,6 +164,11 @@ def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
     chosen = {tasks[place] for place in order[: len(tasks) * 2 // 5]}
     inside = np.array([task in chosen for task in table.tasks])
     return np.flatnonzero(inside), np.flatnonzero(~inside)
+
+
+def certifying_tasks(table: Table, settings: FitSettings) -> set[str]:
+    """The tasks whose rows certify a harm limit."""
+    return {table.tasks[row] for row in halves(table, settings.seed)[1]}
 
 
 def choosing_rows(table: Table, settings: FitSettings) -> Table:

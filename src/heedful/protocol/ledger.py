@@ -150,6 +150,10 @@ class Ledger:
         """The passes of a source on a side."""
         return (row for row in self.passes.values() if row.side == side and row.source == source)
 
+    def distinct(self) -> Iterator[Pass]:
+        """Every pass that was decoded, those of an earlier prompt or model too."""
+        return iter(self._ever.values())
+
     def _ends_with_newline(self) -> bool:
         with self.path.open("rb") as file:
             file.seek(-1, os.SEEK_END)

@@ -42,13 +42,14 @@ PLANNED = (
 )
 
 
-LOCKED, OPENED, WENT_ON, RECORDED = (
+CHOSE, LOCKED, OPENED, WENT_ON, RECORDED = (
+    "chose a policy under a harm limit",
     "locked",
     "opened the test side",
     "went on recording the test side",
     "recorded the whole test side",
 )
-"""Events of a lock's journal."""
+"""Events of a study's journal; the first comes before there is a lock."""
 NOT_IN_EARLY_LOCKS = ("fit settings", "statistics")
 """Digests that the locks of the first published results do not hold."""
 Probe = Mapping[str, Any]
@@ -80,9 +81,10 @@ def make_lock(
     probed: Probe | None,
     ledger: Ledger,
     fitted: Mapping[str, Any],
+    choices: int,
     at: str,
 ) -> dict[str, Any]:
-    """The lock of a fitted study; `fitted` is what `heedful study fit` wrote."""
+    """The lock of a fitted study; `fitted` is what `heedful study fit` wrote, after so many choices."""
     content = {
         "study": setting.study.name,
         "benchmark": setting.benchmark.name,
@@ -99,6 +101,8 @@ def make_lock(
         },
         "dropped": {name: list(ids) for name, ids in setting.dropped.items()},
         "seeds": list(setting.study.seeds),
+        "choices": choices,
+        "test_passes": len(_rows_of(ledger, "test")),
         "statistics": list(PLANNED),
         "notes": setting.study.notes,
         "digests": digests(setting, model, ledger, fitted["policy"]),
@@ -207,11 +211,16 @@ def code_digest() -> str:
 
 
 def log_event(journal: Path, event: str, lock: str, at: str, **told: str) -> None:
-    """Append to the lock's journal; each line carries the digest of those before it."""
+    """Append to the study's journal; each line carries the digest of those before it."""
     said = journal.read_text(encoding="utf-8") if journal.exists() else ""
     before = sha256(said.encode()).hexdigest() if said else ""
     line = json.dumps({"at": at, "event": event, "lock": lock, **told, "before": before})
     write_text(journal, f"{said}{line}\n")
+
+
+def harm_choices(journal: Path) -> list[str]:
+    """What was chosen under a harm limit so far, by digest: each is another chance to be certified."""
+    return [event["made_of"] for event in read_journal(journal) if event["event"] == CHOSE]
 
 
 def journal_of(journal: Path, lock: str) -> list[dict[str, str]]:
@@ -223,7 +232,7 @@ def journal_of(journal: Path, lock: str) -> list[dict[str, str]]:
 
 
 def read_journal(journal: Path) -> list[dict[str, str]]:
-    """The events in the lock's journal; a line that was changed or taken out breaks the chain."""
+    """The events in a study's journal; a line that was changed or taken out breaks the chain."""
     events: list[dict[str, str]] = []
     so_far = b""
     for line in journal.read_bytes().splitlines(keepends=True) if journal.exists() else ():

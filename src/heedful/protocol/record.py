@@ -83,14 +83,12 @@ class Recorder:
         first = None if baseline is None else baseline[0]
         plan = await source.prepare(task, first)
         empty = self._empty(seed, name, item, source, plan)
-        row = self.ledger.find(empty)
-        if row is not None and self._reads_as_before(row, task):
-            row = self._graded(_up_to_date(row, plan), item)
-        elif plan is None:
-            row = empty
-        else:
+        found = self.ledger.find(empty)
+        row = None if found is None else as_of_today(found, plan, task, item, self.recording.benchmark)
+        if row is None and plan is not None:
             attempt = await self._attempt(source, plan, task, first, empty)
             row = self._filled(empty, attempt, item, task, baseline)
+        row = row or empty
         if row is not self.ledger.passes.get(row.key):
             self.ledger.append(row)
         if name == "none" and plan is not None:
@@ -108,15 +106,6 @@ class Recorder:
             model=self.model.traits.fingerprint,
             status="nothing",
         )
-
-    def _reads_as_before(self, row: Pass, task: Task) -> bool:
-        """Whether the answer in a recorded text is what it was; where it is read elsewhere, decode again."""
-        return row.status != "decoded" or read_answer(Decode(text=row.text), task).answer == row.answer
-
-    def _graded(self, row: Pass, item: Item) -> Pass:
-        """A recorded pass with the grade of today: the metric or the target may be another."""
-        right = bool(row.answer) and self.recording.benchmark.grade(row.answer, item)
-        return row if right == row.right else replace(row, right=right)
 
     async def _attempt(
         self, source: Source, plan: Plan, task: Task, baseline: Attempt | None, row: Pass
@@ -156,7 +145,8 @@ class Recorder:
 
 
 async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> list[str]:
-    """Sources with passes whose prompt or model is not what the recording would ask for today."""
+    """Sources with passes that the recording would not keep as they are: another prompt or model, an answer
+    that is read or graded otherwise today, other recalls."""
     found: dict[str, None] = {}
     for seed, sources in recording.sources.items():
         for item in recording.items:
@@ -167,7 +157,8 @@ async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> li
                     found[name] = None
                     break
                 plan = await source.prepare(task, baseline)
-                if (row.prompt, row.model) != (pass_digest(source, plan), fingerprint):
+                asked = (row.prompt, row.model) == (pass_digest(source, plan), fingerprint)
+                if not asked or as_of_today(row, plan, task, item, recording.benchmark) is not row:
                     found[name] = None
                 if name == "none" and plan is not None:
                     baseline = _remembered(row, plan)
@@ -184,7 +175,20 @@ def _seen(recalls: Sequence[Recall]) -> tuple[Seen, ...]:
     return tuple(Seen(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in recalls)
 
 
-def _up_to_date(row: Pass, plan: Plan | None) -> Pass:
+def as_of_today(row: Pass, plan: Plan | None, task: Task, item: Item, benchmark: Benchmark) -> Pass | None:
+    """A recorded pass with the grade and the recalls of today: the metric or the target may be another.
+
+    The row itself where nothing changed; None where its answer is read elsewhere in the text, which takes
+    another decode: the signals of an answer hang on where it stands.
+    """
+    if row.status == "decoded" and read_answer(Decode(text=row.text), task).answer != row.answer:
+        return None
+    row = _with_recalls(row, plan)
+    right = bool(row.answer) and benchmark.grade(row.answer, item)
+    return row if right == row.right else replace(row, right=right)
+
+
+def _with_recalls(row: Pass, plan: Plan | None) -> Pass:
     """A recorded pass with the recalls of today: another bank may score the same entries differently."""
     now = () if plan is None else _seen(plan.recalls)
     same = len(now) == len(row.recalls) and all(

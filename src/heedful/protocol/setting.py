@@ -49,8 +49,8 @@ class Setting:
                 heading=settings.heading,
             )
         if settings.kind == "retry":
-            sampled = settings.temperature > 0
-            return RetrySource(temperature=settings.temperature, seed=seed * 1000 + 1 if sampled else None)
+            warmth = settings.temperature or 0.0
+            return RetrySource(temperature=warmth, seed=seed * 1000 + 1 if warmth > 0 else None)
         temperature = settings.temperature or 0.7
         if settings.kind == "vote":
             return VoteSource(temperature=temperature, seed=seed)

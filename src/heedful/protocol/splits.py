@@ -51,6 +51,10 @@ def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
             f"{benchmark.name} has {len(fit)} rows on the fit side; {asked} to ask and {settings.pool} "
             "for banks are too many"
         )
+    if settings.test is not None and settings.test > len(test):
+        raise UsageError(
+            f"{benchmark.name} has {len(test)} rows on the test side; {settings.test} to ask are too many"
+        )
     chosen = test if settings.test is None else _shuffled(test, settings.seed)[: settings.test]
     return Splits(fit=fit[:asked], test=chosen, pool=fit[len(fit) - settings.pool :], test_side=test)
 

@@ -1,6 +1,6 @@
 """The steps of a study, each on its own: record, fit, lock, test."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -11,13 +11,15 @@ from heedful.decisions import policy_fields
 from heedful.errors import LockError, LogprobError, UsageError
 from heedful.ports import Model
 from heedful.protocol.fit import Fitted, Held, fit
-from heedful.protocol.harm import Certificate, fit_within_limit
+from heedful.protocol.harm import Certificate, certifying_tasks, fit_within_limit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import (
+    CHOSE,
     LOCKED,
     OPENED,
     RECORDED,
     WENT_ON,
+    harm_choices,
     journal_of,
     log_event,
     make_lock,
@@ -28,7 +30,7 @@ from heedful.protocol.lock import (
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setting import Setting
 from heedful.protocol.table import Table, read_table
-from heedful.protocol.workspace import Workspace, read_json, write_json
+from heedful.protocol.workspace import Workspace, read_json, tasks_looked_at, write_json
 from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import check_logprobs
 from heedful.types import Side, digest_of
@@ -95,11 +97,23 @@ def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
     if settings.harm_limit is None:
         written = fitted_fields(unlimited)
     else:
+        refuse_looked_at(space, certifying_tasks(table, settings))
         written = fitted_fields(*fit_within_limit(table, banks, settings), unlimited)
     written["passes"] = passes_digest(Ledger(space.ledger), "fit")
     written["made_of"] = fit_digest(setting, written)
+    if settings.harm_limit is not None and written["made_of"] not in harm_choices(space.journal):
+        log_event(space.journal, CHOSE, "", now(), made_of=written["made_of"])
     write_json(space.fit, written)
     return written
+
+
+def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
+    """Refuse to certify a harm limit on rows that had a part in refining a bank."""
+    if shared := certifying & tasks_looked_at(space):
+        raise LockError(
+            f"a bank was refined on {len(shared)} of the {len(certifying)} rows that would certify the harm "
+            "limit: set harm_limit, [fit] seed and [split] before heedful study refine, in a new folder"
+        )
 
 
 def fit_digest(setting: Setting, fitted: Mapping[str, Any]) -> str:
@@ -152,10 +166,11 @@ async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[s
         )
     if stale := await outdated(recording_of(setting, "fit"), ledger, model.traits.fingerprint):
         raise LockError(
-            f"the passes of {', '.join(stale)} were recorded with another bank, prompt or model: "
+            f"the passes of {', '.join(stale)} are of another bank, prompt, model or way of grading: "
             "run heedful study record, then fit"
         )
-    lock = make_lock(setting, model.traits, await probe(model), ledger, fitted, now())
+    choices = len(harm_choices(space.journal))
+    lock = make_lock(setting, model.traits, await probe(model), ledger, fitted, choices, now())
     log_event(space.journal, LOCKED, lock["lock"], lock["locked_at"])
     write_json(space.lock, lock)
     return lock
@@ -196,8 +211,6 @@ def fitted_fields(
     """What a fit found, as JSON; with a harm limit also what it would have been without."""
     return {
         **_choice_fields(fitted),
-        "policies": fitted.policies,
-        "rows": fitted.rows,
         "leaders": [_held_fields(held) for held in fitted.leaders],
         "notes": list(fitted.notes),
         "certificate": None if certificate is None else _certificate_fields(certificate),
@@ -212,6 +225,8 @@ def _choice_fields(fitted: Fitted) -> dict[str, Any]:
         "objective": fitted.choice.objective,
         "held_out_objective": fitted.held.objective,
         "optimism": fitted.optimism,
+        "policies": fitted.policies,
+        "rows": fitted.rows,
     }
 
 

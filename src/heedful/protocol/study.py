@@ -65,7 +65,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     threshold: float = 0.6
     limit: Positive = 3
     heading: str = "Notes that may help:"
-    temperature: Annotated[float, Meta(ge=0)] = 0.0
+    temperature: Annotated[float, Meta(ge=0)] | None = None
+    """Of retry (None: 0), vote and verify (None: 0.7, and above 0)."""
     sides: Annotated[tuple[Side, ...], Meta(min_length=1)] = ("fit", "test")
 
 
@@ -122,7 +123,7 @@ def _check_fit(study: Study, file: Path) -> None:
     """Families, signals and sources that do not exist, or are not recorded, would be left out unseen."""
     settings = study.fit
     free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
-    banks = [name for name, source in study.sources.items() if source.kind == "memory"]
+    banks = [name for name, one in study.sources.items() if one.kind == "memory" and "test" in one.sides]
     for what, given, known in (
         ("families", settings.families, FAMILIES),
         ("signals", settings.signals, free),
@@ -132,6 +133,16 @@ def _check_fit(study: Study, file: Path) -> None:
             raise UsageError(
                 f"{file}: [fit] {what} has {', '.join(map(repr, wrong))}; choose from {', '.join(known)}"
             )
+
+
+def _check_temperature(name: str, source: SourceSettings, file: Path) -> None:
+    """A temperature that would change nothing, or make samples alike, is refused."""
+    if source.temperature is None:
+        return
+    if source.kind not in ("retry", "vote", "verify"):
+        raise UsageError(f"{file}: [sources.{name}] has a temperature, but {source.kind} decodes greedily")
+    if source.kind != "retry" and source.temperature == 0:
+        raise UsageError(f"{file}: [sources.{name}] samples: its temperature must be above 0")
 
 
 def _check(study: Study, file: Path) -> None:
@@ -149,5 +160,6 @@ def _check(study: Study, file: Path) -> None:
             raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")
         if (source.kind == "memory") != bool(source.bank):
             raise UsageError(f"{file}: [sources.{name}] needs a bank exactly if its kind is memory")
+        _check_temperature(name, source, file)
         if source.responses and source.bank != "pool":
             raise UsageError(f"{file}: [sources.{name}] has responses, which go with bank = 'pool' only")

@@ -40,6 +40,11 @@ class Workspace:
     def journal(self) -> Path:
         return self.folder / "journal.jsonl"
 
+    @property
+    def looked_at(self) -> Path:
+        """The fit rows that a bank of the study was refined on."""
+        return self.folder / "refine" / "looked-at.json"
+
 
 def open_workspace(place: Path, out: Path | None) -> Workspace:
     """The folder of a study that is given by its file or by its folder.
@@ -85,7 +90,8 @@ def _copy(study: Study, place: Path, space: Workspace) -> None:
         for name in _files(study, place.parent):
             target = space.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place.parent / name, target)
+            if not (target.exists() and target.samefile(place.parent / name)):
+                shutil.copyfile(place.parent / name, target)
         shutil.copyfile(place, space.study)
     except FileNotFoundError as error:
         raise MissingError(f"{error.filename}, which {place} names, is not there") from error
@@ -137,3 +143,8 @@ def read_json(path: Path, missing: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{path} does not hold an object")
     return value
+
+
+def tasks_looked_at(space: Workspace) -> set[str]:
+    """The fit rows that had a part in refining a bank of the study."""
+    return set(read_json(space.looked_at, "")["tasks"]) if space.looked_at.exists() else set()

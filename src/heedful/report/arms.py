@@ -63,7 +63,7 @@ def main_arms(material: Material) -> tuple[Arm, ...]:
     named = {BASELINE: Policy()}
     for control in material.controls:
         name = f"control-{control}" if control in (BASELINE, HEEDFUL, UNLIMITED) else control
-        named[name] = Policy(threshold=inf, sources=(control,), guards=())
+        named[name] = _control(control, material.lock.kinds[control])
     for bank in material.banks:
         named[f"always-{bank}"] = Policy(first=bank, guards=())
     unlimited = material.lock.fit.unlimited
@@ -79,6 +79,13 @@ def main_arms(material: Material) -> tuple[Arm, ...]:
         )
     named[HEEDFUL] = policy
     return tuple(measure(material, name, policy) for name, policy in named.items())
+
+
+def _control(name: str, kind: str) -> Policy:
+    """A control that is always taken; a vote looks at no first pass, so it is not charged for one."""
+    if kind == "vote":
+        return Policy(first=name, guards=())
+    return Policy(threshold=inf, sources=(name,), guards=())
 
 
 def measure(material: Material, name: str, policy: Policy) -> Arm:

@@ -52,9 +52,8 @@ def build_report(space: Workspace) -> Built:
 
 def _paragraphs(evaluation: Evaluation, finding: Finding) -> list[str]:
     lock = evaluation.lock
-    said = [finding.headline, *finding.further, f"The policy: {policy_words(lock.policy)}"]
-    if evaluation.openings > 1:
-        said.insert(0, protocol_tables.SECOND_OPENING.format(count=evaluation.openings))
+    said = [*protocol_tables.alarms(evaluation), finding.headline, *finding.further]
+    said.append(f"The policy: {policy_words(lock.policy)}")
     if lock.notes.strip():
         said.append(f"What had been explored before: {lock.notes.strip()}")
     return said
@@ -87,6 +86,7 @@ def _sections(evaluation: Evaluation) -> list[Section]:
                 figures.bins_figure(evaluation),
                 row_tables.bins_table(evaluation),
                 signal_tables.separability_table(evaluation),
+                figures.entries_figure(evaluation),
                 row_tables.entries_table(evaluation),
             ),
         ),

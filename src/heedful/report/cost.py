@@ -35,17 +35,19 @@ class Cost:
 
 
 def count_cost(material: Material) -> Cost:
-    """Count the passes in use, and the least that decoding anew for each policy would have taken."""
+    """Count what was decoded, and the least that decoding anew for each policy would have taken."""
     story = material.lock.fit
     path = 0 if story.certificate is None else len(story.certificate.path)
-    policies = max(story.policies, path, 1)
+    policies, rows = max(story.policies, path, 1), material.lock.choosing_rows
+    if story.unlimited is not None and story.unlimited.policies:  # the same grid, on every row
+        policies, rows = story.unlimited.policies, story.unlimited.rows
     plain = material.fit.table.column("none")
-    passes = policies * story.rows
+    passes = policies * rows
     return Cost(
         fit=_spend(material.passes["fit"]),
         test=_spend(material.passes["test"]),
         policies=policies,
-        fit_rows=story.rows,
+        fit_rows=rows,
         rerun=Spend(
             passes=passes,
             calls=passes,

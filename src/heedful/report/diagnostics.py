@@ -97,7 +97,10 @@ def _raw(replayer: Replayer, source: str) -> tuple[Floats, Bools, Bools]:
 
 
 def separate(material: Material) -> tuple[Separability, ...]:
-    """Per bank, by the signal `mean` and by the locked policy's own, on all rows and on routed ones."""
+    """Per bank, by the signal `mean` and by the locked policy's own, on all rows and on routed ones.
+
+    Rows of the first seed only: greedy passes are the same under every seed, and copies prove nothing more.
+    """
     own = material.lock.policy.signal
     measured = material.test.table.column("none").signals
     signals = [name for name in dict.fromkeys((SIGNAL, own)) if name in measured]
@@ -111,11 +114,14 @@ def separate(material: Material) -> tuple[Separability, ...]:
 
 
 def _scopes(material: Material, signal: str) -> Iterator[tuple[str, Bools]]:
-    yield "all rows", np.ones(len(material.tasks), dtype=bool)
+    seeds = np.array(material.test.table.seeds)
+    once = np.asarray(seeds == seeds[0])
+    yield "all rows", once
     threshold = frozen_threshold(material.fit, signal)
     if threshold is not None:
         with np.errstate(invalid="ignore"):
-            yield f"routed at p{PERCENTILE}", material.test.table.column("none").signals[signal] < threshold
+            routed = material.test.table.column("none").signals[signal] < threshold
+        yield f"routed at p{PERCENTILE}", np.asarray(once & routed)
 
 
 def _separability(material: Material, bank: str, signal: str, scope: str, rows: Bools) -> Separability | None:

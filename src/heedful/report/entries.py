@@ -1,5 +1,6 @@
 """Which entries did what, with memory in every prompt on the test side."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.report.material import Material
@@ -55,7 +56,15 @@ def _bank(material: Material, bank: str) -> BankEffects:
         EntryEffect(bank=bank, entry=entry, rows=count, helps=helps[entry], hurts=hurts[entry])
         for entry, count in rows.items()
     ]
-    moved = sorted(
-        (one for one in found if one.net), key=lambda one: (-abs(one.net), one.p, -one.rows, one.entry)
-    )
-    return BankEffects(bank=bank, recalled=len(found), shown=tuple(moved[:SHOWN]))
+    return BankEffects(bank=bank, recalled=len(found), shown=_most_moved(found, SHOWN))
+
+
+def lopsided(banks: Sequence[BankEffects], count: int) -> tuple[EntryEffect, ...]:
+    """The entries of all banks that moved the most answers to one side."""
+    return _most_moved([one for bank in banks for one in bank.shown], count)
+
+
+def _most_moved(entries: Sequence[EntryEffect], count: int) -> tuple[EntryEffect, ...]:
+    moved = [one for one in entries if one.net]
+    moved.sort(key=lambda one: (-abs(one.net), one.p, -one.rows, one.bank, one.entry))
+    return tuple(moved[:count])

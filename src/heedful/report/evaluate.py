@@ -1,5 +1,6 @@
 """A study evaluated: every number of the report, from the ledger and the lock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,10 +89,10 @@ def evaluate(material: Material) -> Evaluation:
     )
 
 
-def _kind_of(arm: Arm) -> Literal["always", "control", "unlimited"]:
+def _kind_of(arm: Arm, banks: Sequence[str]) -> Literal["always", "control", "unlimited"]:
     if arm.name == UNLIMITED:
         return "unlimited"
-    return "always" if arm.policy.first != "none" else "control"
+    return "always" if arm.policy.first in banks else "control"
 
 
 def _alternatives(material: Material, arms: tuple[Arm, ...]) -> tuple[Alternative, ...]:
@@ -99,7 +100,7 @@ def _alternatives(material: Material, arms: tuple[Arm, ...]) -> tuple[Alternativ
     found = [
         Alternative(
             arm=arm,
-            kind=_kind_of(arm),
+            kind=_kind_of(arm, material.banks),
             paired=compare(material, policy.right, arm.right),
         )
         for arm in others

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from heedful.report.arms import BASELINE, HEEDFUL, UNLIMITED, Arm
 from heedful.report.components import SIGNAL
 from heedful.report.drawing import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Drawing, draw
+from heedful.report.entries import lopsided
 from heedful.report.evaluate import Evaluation
 from heedful.report.main_table import rows_of
 from heedful.report.wording import called, percent
@@ -12,6 +13,9 @@ from heedful.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+DRAWN = 14
+"""Entries in the figure of helps and hurts."""
 
 
 def arms_figure(evaluation: Evaluation) -> Drawing:
@@ -21,7 +25,7 @@ def arms_figure(evaluation: Evaluation) -> Drawing:
     def paint(axes: "Axes") -> None:
         beside = axes.get_yaxis_transform()
         for place, arm in enumerate(reversed(arms)):
-            _spread(axes, arm.accuracy, place, _colour(arm))
+            _spread(axes, arm.accuracy, place, _colour(arm, evaluation))
             label = f"{percent(arm.accuracy.value)}\n{called(arm.calls)}"
             axes.text(1.02, place, label, transform=beside, va="center", fontsize=9)
         axes.axvline(100 * evaluation.baseline.accuracy.value, color=GREY, linestyle=":", linewidth=1)
@@ -47,10 +51,10 @@ def _spread(axes: "Axes", found: Interval, place: float, colour: str) -> None:
     axes.plot(100 * found.value, place, "o", color=colour, markersize=6)
 
 
-def _colour(arm: Arm) -> str:
+def _colour(arm: Arm, evaluation: Evaluation) -> str:
     if arm.name in (BASELINE, HEEDFUL, UNLIMITED):
         return GREY if arm.name == BASELINE else BLUE
-    return ORANGE if arm.policy.first != "none" else PURPLE
+    return ORANGE if evaluation.lock.kinds.get(arm.policy.first) == "memory" else PURPLE
 
 
 def bins_figure(evaluation: Evaluation) -> Drawing | None:
@@ -147,5 +151,38 @@ def thresholds_figure(evaluation: Evaluation) -> Drawing | None:
         "Only the starred threshold was locked; the curve describes how much hangs on it. Band: 95% Wilson "
         "interval on the test side; dotted: the baseline there.",
         3.2,
+        paint,
+    )
+
+
+def entries_figure(evaluation: Evaluation) -> Drawing | None:
+    """The entries that moved most answers to one side: helps to the right, hurts to the left."""
+    entries = lopsided(evaluation.entries, DRAWN)
+    if not entries:
+        return None
+
+    def paint(axes: "Axes") -> None:
+        places = range(len(entries) - 1, -1, -1)
+        axes.barh(places, [one.helps for one in entries], color=BLUE, height=0.7, label="helps")
+        axes.barh(places, [-one.hurts for one in entries], color=ORANGE, height=0.7, label="hurts")
+        axes.axvline(0, color=GREY, linewidth=1)
+        axes.set_yticks(places, [f"{one.bank} {one.entry} (n = {one.rows})" for one in entries], fontsize=8)
+        axes.set_ylim(-0.6, len(entries) - 0.4)
+        axes.grid(visible=False, axis="y")
+        most = max(max(one.helps, one.hurts) for one in entries)
+        step = max(1, most // 4)
+        ticks = range(-(most // step) * step, most + 1, step)
+        axes.set_xticks(ticks, [str(abs(tick)) for tick in ticks])
+        axes.set_xlabel("questions: hurts to the left, helps to the right")
+        axes.set_title("Helps and hurts by entry")
+        axes.legend(loc="best")
+
+    told = "; ".join(f"{one.bank} {one.entry} {one.helps} helps, {one.hurts} hurts" for one in entries)
+    return draw(
+        "entries",
+        f"Helps and hurts of the entries that moved most answers to one side: {told}",
+        f"The {len(entries)} entries of all banks with the largest |helps − hurts| on the test side, memory "
+        "in every prompt; n: questions that recalled the entry. Entries recalled together share the outcome.",
+        0.9 + 0.24 * len(entries),
         paint,
     )

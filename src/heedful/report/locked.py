@@ -61,6 +61,9 @@ class Unlimited:
     objective: float
     held_out_objective: float
     optimism: float
+    policies: int = 0
+    """How many were scored; 0 in early locks, which did not count them."""
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +102,21 @@ class Locked:
     splits: Mapping[str, tuple[str, ...]]
     dropped: Mapping[str, tuple[str, ...]]
     seeds: tuple[int, ...]
+    choices: int = 0
+    """How many policies had been chosen under a harm limit on these rows, this one included; early locks
+    did not count."""
+    test_passes: int = 0
+    """Passes of the test side that the ledger held when the lock was made; early locks did not count."""
     statistics: tuple[str, ...]
     notes: str
     digests: Mapping[str, str]
     lock: str
+
+    @property
+    def choosing_rows(self) -> int:
+        """Fit rows on which the policy was chosen: with a harm limit not those that certified it."""
+        certificate = self.fit.certificate
+        return self.fit.rows if certificate is None else certificate.chosen_on * len(self.seeds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

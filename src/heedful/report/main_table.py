@@ -65,11 +65,15 @@ def main_table(evaluation: Evaluation) -> Sheet:
 
 def _legend(evaluation: Evaluation) -> str:
     """What the names of the arms mean."""
-    controls = tuple(one.arm.name for one in reversed(evaluation.alternatives) if one.kind == "control")
+    others = [one.arm for one in reversed(evaluation.alternatives) if one.kind == "control"]
+    votes = tuple(arm.name for arm in others if arm.policy.first != "none")
+    controls = tuple(arm.name for arm in others if arm.policy.first == "none")
     kinds = {one.kind for one in evaluation.alternatives}
     said = ["baseline: the model without memory"]
     if controls:
         said.append(f"{listed(controls)}: the first pass, then one more without memory, always taken")
+    if votes:
+        said.append(f"{listed(votes)}: the most frequent answer of several samples without memory")
     if "always" in kinds:
         said.append("always-…: that bank in every prompt, one pass")
     if "unlimited" in kinds:

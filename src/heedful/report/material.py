@@ -35,7 +35,7 @@ class Material:
     fit: Replayer
     test: Replayer
     passes: Mapping[Side, Sequence[Pass]]
-    """All that was recorded of the study's rows, also of sources that are not whole."""
+    """All that was decoded for the study's rows, also for sources that are not whole or prompts of before."""
     damaged: int
     """Rows of the ledger that could not be read."""
 
@@ -111,7 +111,7 @@ def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> No
 
 def _passes(ledger: Ledger, side: Side, lock: Locked) -> list[Pass]:
     tasks = set(lock.splits[side])
-    return [row for row in ledger.passes.values() if row.side == side and row.task in tasks]
+    return [row for row in ledger.distinct() if row.side == side and row.task in tasks]
 
 
 def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:

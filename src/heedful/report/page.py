@@ -6,7 +6,7 @@ from html import escape
 from heedful.report.drawing import Drawing
 from heedful.report.evaluate import Evaluation
 from heedful.report.finding import Finding
-from heedful.report.protocol_tables import SECOND_OPENING, model_name
+from heedful.report.protocol_tables import alarms, model_name
 from heedful.report.sheet import Sheet
 from heedful.report.style import STYLE
 from heedful.report.wording import policy_words, times
@@ -70,9 +70,7 @@ def _words(evaluation: Evaluation, finding: Finding) -> str:
 
 
 def _alarms(evaluation: Evaluation) -> str:
-    said = []
-    if evaluation.openings > 1:
-        said.append(SECOND_OPENING.format(count=evaluation.openings))
+    said = alarms(evaluation)
     if evaluation.damaged:
         said.append(f"Damaged lines of the ledger, not read: {evaluation.damaged}.")
     return "\n".join(f'<p class="alarm" role="alert">{escape(sentence)}</p>' for sentence in said)

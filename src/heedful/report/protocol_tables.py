@@ -16,10 +16,21 @@ from heedful.report.wording import (
     times,
 )
 
-SECOND_OPENING = (
-    "The test side was opened {count} times. Only the first opening is a test of the locked policy; whatever "
-    "was learned from it may have shaped what came after."
-)
+
+def alarms(evaluation: Evaluation) -> list[str]:
+    """What a reader must know before the result."""
+    said = []
+    if evaluation.openings > 1:
+        said.append(
+            f"The test side was opened {evaluation.openings} times. Only the first opening is a test of the "
+            "locked policy; whatever was learned from it may have shaped what came after."
+        )
+    if evaluation.lock.test_passes:
+        said.append(
+            f"{evaluation.lock.test_passes:,} passes of the test side had been recorded before the policy "
+            "was locked; whatever was learned from them may have shaped it."
+        )
+    return said
 
 
 def cost_table(evaluation: Evaluation) -> Sheet:
@@ -39,10 +50,10 @@ def cost_table(evaluation: Evaluation) -> Sheet:
         name="cost",
         title="Cost",
         note=(
-            f"From the recorded passes {_policies(evaluation)} were scored on {cost.fit_rows:,} fit rows "
-            "without a call of their own. Rerunning them is a lower bound: at least one call per policy and "
-            "row, at the mean of a pass without memory. Seconds are summed over passes, several of which ran "
-            "at once."
+            f"From the recorded passes {_policies(evaluation, cost.policies)} were scored on "
+            f"{cost.fit_rows:,} fit rows without a call of their own. Rerunning them is a lower bound: at "
+            "least one call per policy and row, at the mean of a pass without memory. Seconds are summed "
+            "over passes, several of which ran at once."
         ),
         head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
         rows=(
@@ -87,16 +98,20 @@ def model_name(evaluation: Evaluation) -> str:
 
 
 def journal_table(evaluation: Evaluation) -> Sheet:
-    """Every event since the lock."""
+    """Every event of the study."""
     mine = evaluation.lock.lock
     opened = [at for at, event in enumerate(evaluation.events) if event.event == OPENED]
     return Sheet(
         name="journal",
-        title="Journal of the lock",
+        title="Journal of the study",
         note=f"The test side was opened {times(evaluation.openings)}.",
         head=("Time", "Event", "Lock"),
         rows=tuple(
-            (event.at, event.event, event.lock[:12] + ("" if event.lock == mine else " (another lock)"))
+            (
+                event.at,
+                event.event,
+                event.lock[:12] + (" (another lock)" if event.lock not in ("", mine) else ""),
+            )
             for event in evaluation.events
         ),
         warned=frozenset(opened[1:]),
@@ -108,14 +123,15 @@ def journal_table(evaluation: Evaluation) -> Sheet:
 def fit_table(evaluation: Evaluation) -> Sheet:
     """The best kinds by cross-validation, and the optimism of the choice."""
     story = evaluation.lock.fit
+    policies = _policies(evaluation, story.policies or evaluation.cost.policies)
     return Sheet(
         name="fit",
         title="How the policy was chosen",
         note=(
-            f"{_named(story.kind)}, out of {_policies(evaluation)} on {story.rows:,} fit rows. Objective "
-            f"(accuracy less the cost of calls) {plain(story.objective, 4)} on the rows it was tuned on, "
-            f"{plain(story.held_out_objective, 4)} on held-out folds: optimism {signed(story.optimism, 4)}. "
-            "The table holds the best kinds by cross-validation."
+            f"{_named(story.kind)}, out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
+            f"Objective (accuracy less the cost of calls) {plain(story.objective, 4)} on the rows it was "
+            f"tuned on, {plain(story.held_out_objective, 4)} on held-out folds: optimism "
+            f"{signed(story.optimism, 4)}. The table holds the best kinds by cross-validation."
         ),
         head=("Kind", "Objective", "Accuracy", "Calls"),
         rows=tuple(
@@ -133,7 +149,7 @@ def certificate_table(evaluation: Evaluation) -> Sheet | None:
     return Sheet(
         name="certificate",
         title="Harm certificate",
-        note=certificate_words(certificate),
+        note=certificate_words(certificate) + _chosen_again(evaluation.lock.choices),
         head=("Policy, safest first", "Objective", "Hurts, chosen on", "Hurts, tested on", "p", "Certified"),
         rows=tuple(
             (
@@ -164,10 +180,20 @@ def certificate_words(certificate: HarmCertificate) -> str:
     )
 
 
-def _policies(evaluation: Evaluation) -> str:
+def _policies(evaluation: Evaluation, scored: int) -> str:
     """How many policies were scored; where the lock did not count, those on its path."""
     least = "" if evaluation.lock.fit.policies else "at least "
-    return f"{least}{evaluation.cost.policies:,} policies"
+    return f"{least}{scored:,} policies"
+
+
+def _chosen_again(choices: int) -> str:
+    """Every further choice on the same rows is another chance to be certified by luck."""
+    if choices < 2:
+        return ""
+    return (
+        f" This was choice number {choices} under a harm limit on these fit rows; each was another chance to "
+        "be certified, so the confidence is less than stated."
+    )
 
 
 def _named(kind: KindOf) -> str:

@@ -109,7 +109,8 @@ def separability_table(evaluation: Evaluation) -> Sheet:
         note=(
             "Among rows where exactly one of baseline and bank is right: the chance that a help has a higher "
             "value than a hurt (AUC; 0.5 is guessing) for the second pass's confidence c′ and for its gain "
-            "c′ − c over the first. n = helps + hurts."
+            "c′ − c over the first. n = helps + hurts"
+            f"{', of the first seed only' if len(evaluation.lock.seeds) > 1 else ''}."
         ),
         head=("Bank", "Signal", "Rows", "Helps", "Hurts", "HH", "AUC of c′ [95%]", "AUC of c′ − c [95%]"),
         rows=tuple(_separability(one) for one in evaluation.separability),

@@ -1,7 +1,7 @@
 """The signal `calibrated`: a fitted probability of being right in place of a raw confidence."""
 
 from collections.abc import Mapping, Sequence
-from math import exp
+from math import exp, inf
 
 from heedful.stages.answer import same_answer
 from heedful.stages.confidence import check_logprobs, free_signals
@@ -31,6 +31,8 @@ def probability(calibrator: Calibrator, values: Mapping[str, float]) -> float | 
     """The calibrated probability; None when a feature is missing."""
     if any(name not in values for name in calibrator.features):
         return None
-    parts = zip(calibrator.features, calibrator.weights, calibrator.means, calibrator.scales, strict=True)
-    z = calibrator.bias + sum(w * (values[name] - mean) / scale for name, w, mean, scale in parts)
+    floors = calibrator.floors or (-inf,) * len(calibrator.features)
+    seen = [max(values[name], floor) for name, floor in zip(calibrator.features, floors, strict=True)]
+    parts = zip(seen, calibrator.weights, calibrator.means, calibrator.scales, strict=True)
+    z = calibrator.bias + sum(w * (value - mean) / scale for value, w, mean, scale in parts)
     return 1 / (1 + exp(-z)) if z >= 0 else exp(z) / (1 + exp(z))
