@@ -278,7 +278,7 @@ def test_every_choice_under_a_harm_limit_is_counted(study):
     assert read_json(again.lock, "")["choices"] == 3, "the same choice made twice is one"
     asyncio.run(open_test_side(again, setting, model, nobody))
     build_report(again)
-    assert "This was choice number 3 under a harm limit" in (again.folder / "report.html").read_text()
+    assert "3 policies were chosen under a harm limit" in (again.folder / "report.html").read_text()
 
 
 def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
