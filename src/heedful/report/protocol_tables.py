@@ -191,8 +191,8 @@ def _chosen_again(choices: int) -> str:
     if choices < 2:
         return ""
     return (
-        f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each was "
-        "another chance to be certified, so the confidence is less than stated."
+        f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each "
+        "was another chance to be certified, so the confidence is less than stated."
     )
 
 
