@@ -16,6 +16,9 @@ from heedful.types import Decode, Prompt, Traits, digest_of
 DEFAULT_WEIGHTS = "smollm2-135m"
 CACHE_MIB = 512
 """Memory for prompts that left their slot; the engine's own default is 8 GiB."""
+PATIENCE = 3600.0
+"""Seconds for one decode: beside a stream of short requests a long one gets a token for each prompt that is
+read, and 160 tokens took over ten minutes on one core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +69,7 @@ class EmbeddedModel:
             key=key,
             top_logprobs=self.top_logprobs,
             concurrency=self.slots,
-            timeout=600.0,
+            timeout=PATIENCE,
         )
         return server, chat
 
