@@ -161,8 +161,8 @@ class Experiment:
         if stale := await outdated(recording, ledger, self.model.traits.fingerprint):
             again = "record" if self.side == "fit" else "test"
             raise UsageError(
-                f"passes of {', '.join(stale)} are missing, or were recorded with another bank, prompt or "
-                f"model: run heedful study {again}"
+                f"passes of {', '.join(stale)} are missing, were recorded with another bank, prompt or "
+                f"model, or are graded otherwise today: run heedful study {again}"
             )
         if self.side == "test":
             lock = read_json(self.space.lock, "")["lock"]

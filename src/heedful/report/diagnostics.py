@@ -99,7 +99,7 @@ def _raw(replayer: Replayer, source: str) -> tuple[Floats, Bools, Bools]:
 def separate(material: Material) -> tuple[Separability, ...]:
     """Per bank, by the signal `mean` and by the locked policy's own, on all rows and on routed ones.
 
-    Rows of the first seed only: greedy passes are the same under every seed, and copies prove nothing more.
+    Rows of the first seed only: copies prove nothing more.
     """
     own = material.lock.policy.signal
     measured = material.test.table.column("none").signals
@@ -114,14 +114,12 @@ def separate(material: Material) -> tuple[Separability, ...]:
 
 
 def _scopes(material: Material, signal: str) -> Iterator[tuple[str, Bools]]:
-    seeds = np.array(material.test.table.seeds)
-    once = np.asarray(seeds == seeds[0])
-    yield "all rows", once
+    yield "all rows", material.once
     threshold = frozen_threshold(material.fit, signal)
     if threshold is not None:
         with np.errstate(invalid="ignore"):
             routed = material.test.table.column("none").signals[signal] < threshold
-        yield f"routed at p{PERCENTILE}", np.asarray(once & routed)
+        yield f"routed at p{PERCENTILE}", np.asarray(material.once & routed)
 
 
 def _separability(material: Material, bank: str, signal: str, scope: str, rows: Bools) -> Separability | None:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from heedful.report.material import Material
 from heedful.stats.mcnemar import mcnemar
 
@@ -44,11 +46,10 @@ def weigh_entries(material: Material) -> tuple[BankEffects, ...]:
 
 def _bank(material: Material, bank: str) -> BankEffects:
     rows, helps, hurts = dict[str, int](), dict[str, int](), dict[str, int]()
-    table = material.test.table
-    seed = table.seeds[0]  # recalls and greedy passes are the same under every seed
-    for row, before in zip(table.column(bank).passes, material.test.base_right.tolist(), strict=True):
-        asked = row.status == "decoded" and row.seed == seed
-        for entry in {seen.entry for seen in row.recalls} if asked else ():
+    column, base = material.test.table.column(bank), material.test.base_right
+    for at in np.flatnonzero(material.once & column.decoded):
+        row, before = column.passes[at], bool(base[at])
+        for entry in {seen.entry for seen in row.recalls}:
             rows[entry] = rows.get(entry, 0) + 1
             helps[entry] = helps.get(entry, 0) + (row.right and not before)
             hurts[entry] = hurts.get(entry, 0) + (before and not row.right)

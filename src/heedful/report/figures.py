@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from heedful.report.arms import BASELINE, HEEDFUL, UNLIMITED, Arm
+from heedful.report.arms import BASELINE, HEEDFUL
 from heedful.report.components import SIGNAL
 from heedful.report.drawing import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Drawing, draw
 from heedful.report.entries import lopsided
@@ -20,12 +20,12 @@ DRAWN = 14
 
 def arms_figure(evaluation: Evaluation) -> Drawing:
     """Accuracy of every main arm with its interval."""
-    arms = evaluation.arms
+    arms, colours = evaluation.arms, _colours(evaluation)
 
     def paint(axes: "Axes") -> None:
         beside = axes.get_yaxis_transform()
         for place, arm in enumerate(reversed(arms)):
-            _spread(axes, arm.accuracy, place, _colour(arm, evaluation))
+            _spread(axes, arm.accuracy, place, colours[arm.name])
             label = f"{percent(arm.accuracy.value)}\n{called(arm.calls)}"
             axes.text(1.02, place, label, transform=beside, va="center", fontsize=9)
         axes.axvline(100 * evaluation.baseline.accuracy.value, color=GREY, linestyle=":", linewidth=1)
@@ -51,10 +51,11 @@ def _spread(axes: "Axes", found: Interval, place: float, colour: str) -> None:
     axes.plot(100 * found.value, place, "o", color=colour, markersize=6)
 
 
-def _colour(arm: Arm, evaluation: Evaluation) -> str:
-    if arm.name in (BASELINE, HEEDFUL, UNLIMITED):
-        return GREY if arm.name == BASELINE else BLUE
-    return ORANGE if evaluation.lock.kinds.get(arm.policy.first) == "memory" else PURPLE
+def _colours(evaluation: Evaluation) -> dict[str, str]:
+    """The colour of each main arm."""
+    kinds = {"always": ORANGE, "control": PURPLE, "unlimited": BLUE}
+    others = {one.arm.name: kinds[one.kind] for one in evaluation.alternatives}
+    return {BASELINE: GREY, HEEDFUL: BLUE, **others}
 
 
 def bins_figure(evaluation: Evaluation) -> Drawing | None:

@@ -18,7 +18,7 @@ from heedful.protocol.lock import (
     read_journal,
 )
 from heedful.protocol.replay import Replayer
-from heedful.protocol.table import Table, read_table
+from heedful.protocol.table import Bools, Table, read_table
 from heedful.protocol.workspace import Workspace, read_json
 from heedful.report.locked import Event, Locked, read_lock
 from heedful.types import Side
@@ -67,6 +67,12 @@ class Material:
     def tasks(self) -> tuple[str, ...]:
         """The task of each test row."""
         return self.test.table.tasks
+
+    @property
+    def once(self) -> Bools:
+        """Test rows of the first seed: recalls and greedy passes are the same under every seed."""
+        seeds = np.array(self.test.table.seeds)
+        return np.asarray(seeds == seeds[0])
 
     def tested(self, source: str) -> bool:
         return source in self.test.table.columns
