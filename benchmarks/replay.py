@@ -15,13 +15,13 @@ from itertools import product
 import numpy as np
 
 from heedful.protocol.fit import fit
-from heedful.protocol.ledger import Pass, Seen
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Table, make_column
+from heedful.records import PassRecord, RecallRef
 from heedful.stages.accept import judge
 from heedful.stages.route import choose_route
-from heedful.types import Check, Policy
+from heedful.types import Attempt, Decode, Policy, Prompt
 
 SIGNALS = FitSettings().signals
 BANKS = ("rule", "exemplar")
@@ -39,23 +39,20 @@ def made_table(rows: int, seed: int) -> Table:
         values = {name: np.minimum(level + 0.05 * rng.normal(size=rows), -1e-4) for name in SIGNALS}
         columns[source] = make_column(
             [
-                Pass(
-                    side="fit",
-                    seed=0,
+                PassRecord(
                     source=source,
-                    task=f"t{i}",
                     prompt="p",
                     model="m",
                     status="decoded",
                     answer="right" if right[i] else f"wrong {rng.integers(5)}",
-                    right=bool(right[i]),
                     signals={name: float(value[i]) for name, value in values.items()},
                     guards={"format": "", "valid": ""},
-                    recalls=() if source == "none" else (Seen(entry="e", version="v", score=0.5),),
+                    recalls=() if source == "none" else (RecallRef(entry="e", version="v", score=0.5),),
                     calls=1,
                 )
                 for i in range(rows)
-            ]
+            ],
+            right.tolist(),
         )
     return Table(tasks=tuple(f"t{i}" for i in range(rows)), seeds=(0,) * rows, columns=columns)
 
@@ -75,18 +72,21 @@ def looped(policy: Policy, table: Table) -> int:
     """The same policy by a plain loop over the rows, with the live controller's own stage functions."""
     right = 0
     base = table.columns["none"].passes
-    passed = (Check(guard="format"), Check(guard="valid"))
+    empty = Attempt(
+        source="", prompt=Prompt(messages=()), decode=Decode(text=""), guards={"format": "", "valid": ""}
+    )
     for at, first in enumerate(base):
         confidence = first.signals[policy.signal]
-        answer = first.right
+        answer = table.columns["none"].right[at]
         if choose_route(confidence, policy).choice == "consult":
             best = None
             for source in policy.sources:
                 row = table.columns[source].passes[at]
                 surety = row.signals[policy.signal]
-                if judge(confidence, surety, passed, source, policy).choice == "accept":
+                attempt = replace(empty, source=source)
+                if judge(confidence, surety, attempt, policy).choice == "accept":
                     if best is None or (policy.combine == "dual" and surety > best):
-                        best, answer = surety, row.right
+                        best, answer = surety, table.columns[source].right[at]
                     if policy.combine == "cascade":
                         break
         right += answer

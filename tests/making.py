@@ -1,9 +1,12 @@
 """Small values for tests."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from heedful.models.scripted import spoken
-from heedful.types import Decode, Entry, Recall, Spec, Task
+from heedful.protocol.ledger import Pass
+from heedful.records import PassRecord
+from heedful.types import Decode, Entry, Recall, Side, Spec, Task
 
 
 def decode(text: str, logprob: float = -0.5, answer: str | None = None) -> Decode:
@@ -20,6 +23,14 @@ def decode(text: str, logprob: float = -0.5, answer: str | None = None) -> Decod
 
 def task(question: str = "What is it?", **settings: object) -> Task:
     return Task(question=question, id="t", **settings)  # type: ignore[arg-type]
+
+
+def ledger_row(
+    source: str, task: str, *, right: bool = False, side: Side = "fit", seed: int = 0, **record: Any
+) -> Pass:
+    """A row of a ledger, decoded unless its record says otherwise."""
+    fields = {"prompt": "p", "model": "m", "status": "decoded", **record}
+    return Pass(side=side, seed=seed, task=task, right=right, record=PassRecord(source=source, **fields))
 
 
 class FixedBank:

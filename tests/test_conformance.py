@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from heedful import ModelError, ScriptedModel
+from heedful import ModelError, ScriptedModel, SqliteStore
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.models.scripted import SCRIPTED
-from heedful.testing import check_benchmark, check_model, check_model_fails_openly
-from heedful.types import Decode, Token
+from heedful.testing import (
+    check_bank,
+    check_benchmark,
+    check_journal,
+    check_model,
+    check_model_fails_openly,
+    check_store,
+)
+from heedful.types import Decode, Recall, Token, digest_of
+from tests.making import FixedBank
 
 
 def test_the_scripted_model_conforms():
@@ -82,3 +90,64 @@ def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path):
     shared = replace(written(tmp_path, ("1", "Who?", "Ann")), test=Path("q.jsonl"))
     with pytest.raises(AssertionError, match="an id of its own"):
         check_benchmark(shared, tmp_path)
+
+
+class Careless(FixedBank):
+    """A bank that recalls by shared words whatever the state of an entry, or leaves out one state only."""
+
+    def __init__(self, entries, hidden):
+        super().__init__(entries)
+        self.digest = digest_of(sorted([e.id, e.digest, e.state] for e in entries))
+        self.hidden = hidden
+
+    async def recall(self, query, *, limit):
+        shared = set(query.lower().split())
+        found = [(len(shared & set(e.text.lower().split())), e) for e in self._entries]
+        found = [(n, e) for n, e in found if n > 1 and e.state not in self.hidden]
+        found.sort(key=lambda pair: (-pair[0], pair[1].id))
+        return tuple(Recall(entry=entry, score=float(n)) for n, entry in found[:limit])
+
+
+@pytest.mark.parametrize(
+    ("hidden", "complaint"),
+    [
+        ((), "quarantined entry is never recalled"),
+        (("retired",), "quarantined entry is never recalled"),
+        (("quarantined",), "retired entry is never recalled"),
+        (("retired", "quarantined", "protected"), "protected is recalled"),
+    ],
+)
+def test_a_bank_that_does_not_look_at_states_does_not_conform(hidden, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        asyncio.run(check_bank(lambda entries: Careless(entries, hidden)))
+    asyncio.run(check_bank(lambda entries: Careless(entries, ("retired", "quarantined"))))
+
+
+def test_a_store_or_journal_without_all_methods_does_not_conform_and_is_told_which():
+    class Half:
+        async def put(self, bank, entries):
+            return len(entries)
+
+    with pytest.raises(AssertionError, match=r"Half is no Store: it lacks aclose, banks, entries"):
+        asyncio.run(check_store(Half()))
+    with pytest.raises(AssertionError, match=r"Half is no Journal: it lacks .*purge, recent, record"):
+        asyncio.run(check_journal(Half()))
+
+
+@pytest.mark.parametrize("broken", ["revision", "mark", "versions"])
+def test_a_store_that_forgets_something_does_not_conform(broken, store):
+    class Broken(SqliteStore):
+        pass
+
+    async def revision(self, bank):
+        return 1
+
+    async def mark(self, bank, marks):
+        return [replace(await self.entry(bank, mark.entry), state=mark.state) for mark in marks]
+
+    async def versions(self, bank, entry):
+        return [await self.entry(bank, entry)]
+
+    setattr(Broken, broken, locals()[broken])
+    with pytest.raises(AssertionError):
+        asyncio.run(check_store(Broken(store.database)))

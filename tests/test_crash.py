@@ -3,6 +3,7 @@
 Every kill is triggered by a line that the child printed: no clock decides when it comes.
 """
 
+import asyncio
 import json
 import random
 import signal
@@ -54,7 +55,7 @@ print("the end", flush=True)
 sys.stdin.read()
 """
 ANSWERING = """
-import sys
+import asyncio, sys
 from heedful import Controller, Database, ScriptedModel, SqliteJournal, SqliteStore, Task, arms
 from heedful.types import Evidence
 
@@ -70,7 +71,7 @@ while True:
     assert not outcome.faults, outcome.faults
     print("decision", outcome.decision, flush=True)
     seen = Evidence(entry="e", version="v", task="t", utility=1.0, decision=outcome.decision)
-    store.observe("notes", [seen, seen])
+    asyncio.run(store.observe("notes", [seen, seen]))
     print("evidence", outcome.decision, flush=True)
 """
 
@@ -154,12 +155,14 @@ def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp
     acknowledged = [bank for bank in BANKS if f"{ENTRIES} entries added to bank {bank}" in printed]
     with opened(path) as database:
         store = SqliteStore(database)
-        found = {bank: store.entries(bank) for bank in BANKS}
+        found = {bank: asyncio.run(store.entries(bank)) for bank in BANKS}
         for bank, entries in found.items():
             assert entries in ([], whole)
             assert entries or bank not in acknowledged
-            assert store.put(bank, whole) == ENTRIES - len(entries), "the store can be written again"
-        assert all(store.entries(bank) == whole for bank in BANKS)
+            assert asyncio.run(store.put(bank, whole)) == ENTRIES - len(entries), (
+                "the store can be written again"
+            )
+        assert all(asyncio.run(store.entries(bank)) == whole for bank in BANKS)
 
 
 @pytest.mark.parametrize("moment", ["INSERT 1", "INSERT 7", "INSERT 20", "COMMIT 1", "COMMIT 2", "the end"])
@@ -168,22 +171,22 @@ def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_agai
     bad = [new_entry(f"Rule {n}.", kind="rule", id=f"e{n}") for n in range(20)]
     with opened(path) as database:
         store = SqliteStore(database)
-        store.put("bad", bad)
+        asyncio.run(store.put("bad", bad))
         hurt = [
             Evidence(entry=e.id, version=e.digest, task=f"t{n}", utility=-1.0) for e in bad for n in range(20)
         ]
-        store.observe("bad", hurt)
+        asyncio.run(store.observe("bad", hurt))
     govern = ["govern", "--bank", "bad", "--max-share", "1", "--apply", "--json", "--store", str(path)]
     with child(COMMANDING, moment, json.dumps([govern])) as governing:
         printed = killed_at(governing, lambda line: line == moment)
     with opened(path) as database:
-        states = {entry.state for entry in SqliteStore(database).entries("bad")}
+        states = {entry.state for entry in asyncio.run(SqliteStore(database).entries("bad"))}
         assert states in ({"active"}, {"retired"})
         assert states == {"retired"} or moment != "the end"
         assert "the end" in printed or moment != "the end"
     subprocess.run([sys.executable, "-m", "heedful", *govern], check=True, capture_output=True)
     with opened(path) as database:
-        assert {entry.state for entry in SqliteStore(database).entries("bad")} == {"retired"}
+        assert {entry.state for entry in asyncio.run(SqliteStore(database).entries("bad"))} == {"retired"}
 
 
 def test_the_moments_are_at_least_twenty_and_differ():
@@ -197,7 +200,7 @@ def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_k
         with child(COMMANDING, moment, imports(file, path, *banks)) as importing:
             killed_at(importing, lambda line, moment=moment: line == moment)
     with opened(path) as database:
-        banks = SqliteStore(database).banks()
+        banks = asyncio.run(SqliteStore(database).banks())
     assert set(banks.values()) == {ENTRIES}
     assert {"first-2", "second-2", "third-2"} <= set(banks)
 
@@ -211,12 +214,12 @@ def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_surviv
         with child(ANSWERING, path) as answering:
             printed += killed_at(answering, lambda line, due=due: next(due, None) is None)
         with opened(path) as database:
-            journal, evidence = SqliteJournal(database), SqliteStore(database).evidence("notes")
+            journal, evidence = SqliteJournal(database), asyncio.run(SqliteStore(database).evidence("notes"))
             kept = [one.decision for one in evidence]
             for line in printed:
                 what, decision = line.split(" ")
                 if what == "decision":
-                    assert journal.find(decision)["answer"] == "Not yes."
+                    assert asyncio.run(journal.find(decision)).answer == "Not yes."
                 else:
                     assert kept.count(decision) == 2
             assert {kept.count(decision) for decision in kept} <= {2}, "evidence is kept all or none"

@@ -29,7 +29,7 @@ from heedful import (
 from heedful.cli.main import run
 from heedful.cli.policy import Arm
 from heedful.control import GUARDS
-from heedful.decisions import to_record
+from heedful.decisions import decision_fields, decision_of
 from heedful.stages.confidence import SIGNALS
 from tests.making import FixedBank
 
@@ -292,7 +292,8 @@ def test_every_field_of_a_decision_record_is_explained():
         policy=arms.choose("memory", threshold=0.0, margin=0.0),
         sources={"memory": source},
     )
-    record = to_record(controller.answer_sync(Task(question="What is it?")), at=0.0)
+    outcome = controller.answer_sync(Task(question="What is it?"))
+    record = decision_fields(decision_of(outcome, at=0.0))
     record |= {"faults": [{"stage": "journal", "error": "StoreError: full"}]}
     sources, policy = record.pop("sources"), record.pop("policy")
     settings = {field for spec in sources.values() for field in spec}

@@ -26,6 +26,7 @@ from heedful import (
     arms,
     new_entry,
 )
+from heedful.decisions import decision_of
 from heedful.ports import Bank, Journal
 from heedful.types import Prompt
 from tests.faulty import (
@@ -147,13 +148,9 @@ def assert_the_baseline_stands(outcome: Outcome) -> None:
 
 def assert_recorded(outcome: Outcome, journal: SqliteJournal) -> None:
     """The decision record tells the same as the outcome, and it can be read by its id."""
-    record = journal.find(outcome.decision)
-    verdict = outcome.verdict
-    assert record["answer"] == outcome.answer
-    assert record["chosen"] is None
-    assert record["route"] == {"choice": outcome.route.choice, "reason": outcome.route.reason}
-    assert record["verdict"] == (verdict and {"choice": verdict.choice, "reason": verdict.reason})
-    assert record["faults"] == [{"stage": f.stage, "error": f.error} for f in outcome.faults]
+    record = asyncio.run(journal.find(outcome.decision))
+    assert record == decision_of(outcome, at=record.at)
+    assert (record.answer, record.chosen) == (outcome.answer, None)
 
 
 def test_a_second_pass_without_a_fault_is_taken(journal):
@@ -161,7 +158,7 @@ def test_a_second_pass_without_a_fault_is_taken(journal):
         outcome = answer(server, journal)
     assert (outcome.answer, outcome.faults, outcome.verdict.choice) == (SECOND, (), "accept")
     assert NOTE.text in server.requests[1].question
-    assert journal.find(outcome.decision)["answer"] == SECOND
+    assert asyncio.run(journal.find(outcome.decision)).answer == SECOND
 
 
 @cases(BROKEN_PASSES)
@@ -187,7 +184,7 @@ def test_a_second_pass_whose_confidence_is_unknown_is_rolled_back(fault, complai
     assert complaint in outcome.faults[0].error
     assert outcome.candidates[0].confidence is None
     assert_recorded(outcome, journal)
-    assert journal.find(outcome.decision)["candidates"][0]["text"] == SECOND
+    assert asyncio.run(journal.find(outcome.decision)).candidates[0].record.text == SECOND
 
 
 def test_a_second_pass_that_recovers_within_its_retries_is_taken(journal):
@@ -214,8 +211,12 @@ def test_a_broken_source_leaves_the_next_one_its_chance(combine, journal):
     )
     with FaultyServer(in_turn(UNSURE, fails(400), answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal, policy)
-    assert (outcome.answer, outcome.candidates[0].attempt.source) == (SECOND, "retry")
-    assert [fault.stage for fault in outcome.faults] == ["source:memory"]
+    # in a dual both are asked at once, and either may be the one that the server refuses
+    by_status = {candidate.attempt.status: candidate.attempt.source for candidate in outcome.candidates}
+    assert set(by_status) == {"failed", "decoded"}
+    assert outcome.answer == SECOND
+    assert combine == "dual" or by_status == {"failed": "memory", "decoded": "retry"}
+    assert [fault.stage for fault in outcome.faults] == [f"source:{by_status['failed']}"]
 
 
 def test_questions_of_a_signal_that_fail_give_no_confidence(journal):
@@ -300,7 +301,7 @@ def test_memory_first_decodes_without_memory_when_recall_fails(journal):
     assert [fault.stage for fault in outcome.faults] == ["source:memory"]
     assert NOTE.text not in server.requests[0].question
     assert_recorded(outcome, journal)
-    assert journal.find(outcome.decision)["baseline"]["source"] == "none"
+    assert asyncio.run(journal.find(outcome.decision)).first.source == "none"
 
 
 @cases(BROKEN_PASSES)
@@ -348,7 +349,7 @@ def test_a_schema_that_is_no_schema_refuses_the_second_answer(journal):
         )
         outcome = controller.answer_sync(task)
     assert (outcome.answer, outcome.verdict.reason) == ("5", "format:fault")
-    assert [fault.stage for fault in outcome.faults] == ["guard:format"]
+    assert {fault.stage for fault in outcome.faults} == {"guard:format"}
     assert_recorded(outcome, journal)
 
 
@@ -403,7 +404,7 @@ def test_a_store_that_cannot_be_written_costs_no_answer_and_works_again_later(
     assert [fault.stage for fault in outcome.faults] == ["journal"]
     assert complaint in outcome.faults[0].error
     assert later.faults == ()
-    assert journal.find("last")["decision"] == later.decision
+    assert asyncio.run(journal.find("last")).id == later.decision
 
 
 def test_a_store_that_was_closed_costs_no_answer(tmp_path: Path):
@@ -422,7 +423,7 @@ def test_a_commit_that_fails_keeps_nothing_and_does_not_block_the_next(store):
         connection.execute("CREATE TABLE child (id REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
     with pytest.raises(StoreError, match="FOREIGN KEY"), store.database.writing() as connection:
         connection.execute("INSERT INTO child VALUES (5)")
-    assert store.put("notes", [NOTE]) == 1
+    assert asyncio.run(store.put("notes", [NOTE])) == 1
     with store.database.reading() as connection:
         assert connection.execute("SELECT count(*) FROM child").fetchone()[0] == 0
 
@@ -431,8 +432,8 @@ def test_a_full_disk_is_named_as_such(store):
     settled(store.database, "max_page_count=1")
     big = new_entry("y" * 200_000, kind="fact", id="big")
     with pytest.raises(StoreError, match="disk is full"):
-        store.put("notes", [big])
-    assert store.entries("notes") == []
+        asyncio.run(store.put("notes", [big]))
+    assert asyncio.run(store.entries("notes")) == []
 
 
 def test_every_part_may_fail_in_one_answer():
@@ -479,4 +480,4 @@ def test_answers_side_by_side_keep_their_faults_apart(journal):
     for outcome in asyncio.run(many()):
         odd = outcome.task.question.startswith("odd")
         assert (outcome.answer, len(outcome.faults)) == ((FIRST, 1) if odd else (SECOND, 0))
-        assert journal.find(outcome.decision)["answer"] == outcome.answer
+        assert asyncio.run(journal.find(outcome.decision)).answer == outcome.answer

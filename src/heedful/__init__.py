@@ -19,7 +19,7 @@ from heedful.errors import (
     StoreError,
     UsageError,
 )
-from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory import MemoryBank, SqliteStore, StoredBank
 from heedful.memory.database import Database
 from heedful.memory.entries import new_entry
 from heedful.memory.formats import read_entries
@@ -29,7 +29,7 @@ from heedful.models.embedded import EmbeddedModel
 from heedful.models.scripted import ScriptedModel
 from heedful.sources import MemorySource, RetrySource
 from heedful.stages.guard import ContractGuard
-from heedful.types import Budget, Decode, Entry, Outcome, Policy, Task
+from heedful.types import Budget, Decode, Entry, Message, Outcome, Policy, Task, Tool
 
 __all__ = [
     "Budget",
@@ -48,6 +48,7 @@ __all__ = [
     "MalformedError",
     "MemoryBank",
     "MemorySource",
+    "Message",
     "MissingError",
     "ModelError",
     "Outcome",
@@ -59,7 +60,9 @@ __all__ = [
     "SqliteJournal",
     "SqliteStore",
     "StoreError",
+    "StoredBank",
     "Task",
+    "Tool",
     "UsageError",
     "arms",
     "new_entry",

@@ -3,45 +3,47 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any, TypeVar
 
+from heedful.decisions import decision_of
 from heedful.errors import PolicyError
+from heedful.passes import GUARDS, RECORDED_GUARDS, Meter, empty_pass, failed_pass, make_pass
 from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
-from heedful.stages.accept import is_settled, judge, needs_confidence, settle
+from heedful.stages.accept import asked_together, is_settled, judge, needs_confidence, settle
 from heedful.stages.answer import read_answer, refuse_bad_pattern
 from heedful.stages.budget import after_step, passes_left
 from heedful.stages.calibrate import calibrated_confidence
-from heedful.stages.compose import first_prompt
-from heedful.stages.confidence import Signal, signal_named
-from heedful.stages.guard import FormatGuard, ProgressGuard, ValidGuard
+from heedful.stages.confidence import Signal
+from heedful.stages.policy import looks_at_confidence, measured_signal, refuse_infeasible
 from heedful.stages.route import choose_route
 from heedful.types import (
     Attempt,
+    BudgetUse,
     Candidate,
-    Check,
-    Decode,
     Fault,
+    Message,
     Outcome,
+    Plan,
     Policy,
-    Prompt,
     Route,
     Spec,
-    Spent,
-    Step,
     Task,
-    Traits,
     Verdict,
 )
 
-GUARDS: Mapping[str, Guard] = MappingProxyType(
-    {"format": FormatGuard(), "valid": ValidGuard(), "progress": ProgressGuard()}
-)
+T = TypeVar("T")
 MEMORY_FREE: Mapping[str, Source] = MappingProxyType({"none": RetrySource(), "retry": RetrySource()})
 """Sources that every controller has: the memory-free pass, by its two names."""
+NO_ROUTE = Route(choice="keep", reason="patience")
+PATIENCE = 60.0
+LEAST_RECORDING_SECONDS = 1.0
+"""However little patience is left, a decision gets this long to be recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,223 +56,236 @@ class Controller:
     guards: Mapping[str, Guard] = field(default_factory=dict)
     """Guards beside `format`, `valid` and `progress`; the policy says which are active."""
     journal: Journal | None = None
-    """Where decision records are kept."""
+    """Where decisions are kept."""
+    patience: float | None = PATIENCE
+    """Seconds for everything after the first pass; past it the first answer stands. None: no limit."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", {**MEMORY_FREE, **self.sources})
         object.__setattr__(self, "guards", {**GUARDS, **self.guards})
-        refuse_impossible(self)
+        critics = [name for name, source in self.sources.items() if source.memory_free_first]
+        refuse_infeasible(self.policy, self.model.traits, self.sources, critics, self.guards)
+        if self.patience is not None and not self.patience > 0:
+            raise PolicyError(
+                f"a patience of {self.patience} s leaves no time; give seconds above 0, or None"
+            )
 
-    async def answer(self, task: Task, *, spent: Spent = Spent()) -> Outcome:
+    async def answer(self, task: Task, *, spent: BudgetUse = BudgetUse()) -> Outcome:
         """The first pass's answer, or an accepted second pass's; a fault can never take it away."""
         refuse_bad_pattern(task)
-        run = Run(model=self.model)
-        baseline = await self._first_pass(task, run)
-        confidence = await self._confidence(task, baseline, None, run)
-        route = choose_route(confidence, self.policy, spent)
-        candidates: list[Candidate] = []
-        if route.choice == "consult":
-            sources = self.policy.sources[: passes_left(self.policy.budget, spent)]
-            for left, source in zip(range(len(sources) - 1, -1, -1), sources, strict=True):
-                candidate = await self._candidate(source, task, baseline, confidence, run)
-                candidates += [] if candidate is None else [candidate]
-                if is_settled(baseline.decode.answer, candidates, left, self.policy):
-                    break
-        outcome = self._outcome(task, baseline, confidence, route, candidates, run)
-        return await self._recorded(outcome, run)
+        run = Run(meter=Meter(self.model))
+        so_far = Consultation(first=await self._first_pass(task, run))
+        deadline = None if self.patience is None else time.monotonic() + self.patience
+        try:
+            async with asyncio.timeout(self.patience):
+                await self._consult(task, so_far, spent, run)
+        except TimeoutError:
+            so_far.late = True
+            run.faults.append(Fault(stage="patience", error=f"no decision within {self.patience:g} s"))
+        return await self._recorded(self._outcome(task, so_far, run), run, deadline)
 
     def answer_sync(self, task: Task) -> Outcome:
-        return asyncio.run(self.answer(task))
+        """`answer` for code that is not async, also inside a running event loop (a notebook)."""
+        return run_sync(self.answer(task))
 
     async def _first_pass(self, task: Task, run: "Run") -> Attempt:
-        if self.policy.first != "none":
-            attempt = await self._attempt(self.policy.first, task, None, run)
-            if attempt is not None:
-                return attempt
-        prompt = first_prompt(task)
-        decode = read_answer(await run.decode(prompt), task)
-        return Attempt(source="none", prompt=prompt, decode=decode)
+        """The first source's pass, or the memory-free one where that has nothing to add or fails."""
+        name = self.policy.first
+        attempt = empty_pass(name) if name == "none" else await self._attempt(name, task, None, run)
+        if attempt.status != "decoded":
+            free = MEMORY_FREE["none"]
+            plan = await free.prepare(task, None)
+            assert plan is not None, "a memory-free pass always has a prompt"
+            attempt = await make_pass("none", free, plan, task, Meter(run.meter), None)
+        return self._guarded(RECORDED_GUARDS, task, attempt, attempt, run)
 
-    async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt | None:
-        attempt = None
-        with run.surviving(f"source:{name}"):
-            plan = await self.sources[name].prepare(task, baseline)
+    async def _consult(self, task: Task, so_far: "Consultation", spent: BudgetUse, run: "Run") -> None:
+        """Fill in route and candidates; sources that are asked whatever the others say run at once."""
+        policy = self.policy
+        so_far.confidence = await self._confidence(task, so_far.first, None, run)
+        so_far.route = choose_route(so_far.confidence, policy, spent)
+        if so_far.route.choice == "keep":
+            return
+        sources = policy.sources[: passes_left(policy.budget, spent)]
+        asked = 0
+        while asked < len(sources):
+            places = range(asked, asked + asked_together(policy, asked, len(sources)))
+            await asyncio.gather(*(self._candidate(at, sources[at], task, so_far, run) for at in places))
+            asked = places.stop
+            if is_settled(so_far.first.decode.answer, so_far.candidates(), len(sources) - asked, policy):
+                return
+
+    async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt:
+        """A source's pass, whatever becomes of it."""
+        source, meter = self.sources[name], Meter(run.meter)
+        plan: Plan | None = None
+        attempt = empty_pass(name)
+        with run.surviving(f"source:{name}") as faults:
+            async with asyncio.timeout(self.patience):
+                plan = await source.prepare(task, baseline)
             if plan is not None:
-                attempt = await self.sources[name].attempt(plan, task, run, baseline)
-        return None if attempt is None else replace(attempt, source=name)
+                attempt = await make_pass(name, source, plan, task, meter, baseline)
+        return failed_pass(name, plan, meter, faults[0].error) if faults else attempt
 
     async def _confidence(
         self, task: Task, attempt: Attempt, first: Attempt | None, run: "Run"
     ) -> float | None:
+        """By the policy's signal; `first` is the first pass when this is a second one."""
         signal = measured_signal(self.policy)
-        if not signal.supported_by(self.model.traits) or (signal.extra_calls and not looks_at(self.policy)):
+        looked_at = looks_at_confidence(self.policy) if first is None else needs_confidence(self.policy)
+        if not signal.supported_by(self.model.traits) or (signal.extra_calls and not looked_at):
             return None
         confidence = None
         with run.surviving(f"confidence:{attempt.source}"):
-            if self.policy.calibrators is not None:
-                calibrator = self.policy.calibrators["first" if first is None else attempt.source]
-                confidence = calibrated_confidence(calibrator, attempt, first)
-            else:
-                questions = signal.questions(task, attempt)
-                replies = [read_answer(await run.decode(question), task) for question in questions]
-                confidence = signal.measure(attempt.decode, replies)
-        return confidence
+            confidence = await self._measure(signal, task, attempt, first, run)
+        return confidence  # noqa: RET504 - a fault leaves it None
 
-    async def _candidate(
-        self, name: str, task: Task, baseline: Attempt, confidence: float | None, run: "Run"
-    ) -> Candidate | None:
-        attempt = await self._attempt(name, task, baseline, run)
-        if attempt is None:
-            return None
-        surety = None
-        if needs_confidence(self.policy) or measured_signal(self.policy).extra_calls == 0:
-            surety = await self._confidence(task, attempt, baseline, run)
-        checks = [self._check(guard, task, baseline, attempt, run) for guard in self.policy.guards]
-        verdict = judge(confidence, surety, checks, name, self.policy)
-        return Candidate(attempt=attempt, confidence=surety, checks=tuple(checks), verdict=verdict)
+    async def _measure(
+        self, signal: Signal, task: Task, attempt: Attempt, first: Attempt | None, run: "Run"
+    ) -> float | None:
+        if calibrators := self.policy.calibrators:
+            calibrator = calibrators.first if first is None else calibrators.sources[attempt.source]
+            return calibrated_confidence(calibrator, attempt, first)
+        if signal.name in attempt.signals:
+            return attempt.signals[signal.name]
+        questions = signal.questions(task, attempt)
+        said = await asyncio.gather(*(run.meter.decode(question) for question in questions))
+        return signal.measure(attempt.decode, [read_answer(decode, task) for decode in said])
 
-    def _check(self, name: str, task: Task, baseline: Attempt, attempt: Attempt, run: "Run") -> Check:
-        reason: str | None = f"{name}:fault"
-        with run.surviving(f"guard:{name}"):
-            reason = self.guards[name].refuses(task, baseline.decode, attempt.decode)
-        return Check(guard=name, reason=reason or "")
+    async def _candidate(self, place: int, name: str, task: Task, so_far: "Consultation", run: "Run") -> None:
+        first, confidence = so_far.first, None
+        attempt = await self._attempt(name, task, first, run)
+        if attempt.status == "decoded":
+            confidence = await self._confidence(task, attempt, first, run)
+            guards = (*RECORDED_GUARDS, *self.policy.guards)
+            attempt = self._guarded(guards, task, first, attempt, run)
+        verdict = judge(so_far.confidence, confidence, attempt, self.policy)
+        so_far.judged[place] = Candidate(attempt=attempt, confidence=confidence, verdict=verdict)
 
-    def _outcome(
-        self,
-        task: Task,
-        baseline: Attempt,
-        confidence: float | None,
-        route: Route,
-        candidates: Sequence[Candidate],
-        run: "Run",
-    ) -> Outcome:
-        chosen = settle(baseline.decode.answer, candidates, self.policy)
+    def _guarded(
+        self, guards: Sequence[str], task: Task, first: Attempt, attempt: Attempt, run: "Run"
+    ) -> Attempt:
+        """The pass with what the guards say of it; a guard that fails refuses."""
+        reasons = {}
+        for name in dict.fromkeys(guards):
+            reasons[name] = f"{name}:fault"
+            with run.surviving(f"guard:{name}"):
+                reasons[name] = self.guards[name].refuses(task, first.decode, attempt.decode) or ""
+        return replace(attempt, guards=reasons)
+
+    def _outcome(self, task: Task, so_far: "Consultation", run: "Run") -> Outcome:
+        candidates = so_far.candidates()
+        first = so_far.first
+        chosen = None if so_far.late else settle(first.decode.answer, candidates, self.policy)
         specs: dict[str, Spec] = {}
         with run.surviving("sources"):
-            specs = {name: self.sources[name].spec for name in (self.policy.first, *self.policy.sources)}
+            named = ("none", self.policy.first, *self.policy.sources)
+            specs = {name: self.sources[name].spec for name in named}
         seconds = time.perf_counter() - run.started
         return Outcome(
             task=task,
             policy=self.policy,
-            baseline=baseline,
-            confidence=confidence,
-            route=route,
-            candidates=tuple(candidates),
-            verdict=None if route.choice == "keep" else overall(candidates, chosen, run),
+            baseline=first,
+            confidence=so_far.confidence,
+            route=so_far.route,
+            candidates=candidates,
+            verdict=None if so_far.route.choice == "keep" else overall(so_far, chosen),
             chosen=chosen,
-            calls=run.calls,
+            calls=run.meter.calls,
+            usage=run.meter.usage,
             faults=tuple(run.faults),
             seconds=seconds,
-            overhead_seconds=seconds - run.model_seconds,
+            overhead_seconds=seconds - run.meter.busy_seconds,
             decision=secrets.token_hex(6),
             model=self.model.traits,
             sources=specs,
         )
 
-    async def _recorded(self, outcome: Outcome, run: "Run") -> Outcome:
+    async def _recorded(self, outcome: Outcome, run: "Run", deadline: float | None) -> Outcome:
         if self.journal is None:
             return outcome
+        left = None if deadline is None else max(deadline - time.monotonic(), LEAST_RECORDING_SECONDS)
         with run.surviving("journal"):
-            await asyncio.to_thread(self.journal.record, outcome)
+            async with asyncio.timeout(left):
+                await self.journal.record(decision_of(outcome, time.time()))
         return replace(outcome, faults=tuple(run.faults))
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
-    """One answer under way: stands in for the model to count its calls, and keeps what failed."""
+class Consultation:
+    """What is known so far: filled in step by step, so that what was done is recorded if time runs out."""
 
-    model: Model
-    calls: int = 0
-    model_seconds: float = 0.0
+    first: Attempt
+    confidence: float | None = None
+    route: Route = NO_ROUTE
+    judged: dict[int, Candidate] = field(default_factory=dict)
+    """By place among the policy's sources."""
+    late: bool = False
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """In the order of the policy, whichever ended first."""
+        return tuple(self.judged[place] for place in sorted(self.judged))
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One answer under way: what it cost and what failed."""
+
+    meter: Meter
     faults: list[Fault] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
-    @property
-    def traits(self) -> Traits:
-        return self.model.traits
-
-    async def decode(self, prompt: Prompt) -> Decode:
-        self.calls += 1
-        start = time.perf_counter()
-        try:
-            return await self.model.decode(prompt)
-        finally:
-            self.model_seconds += time.perf_counter() - start
-
     @contextmanager
-    def surviving(self, stage: str) -> Iterator[None]:
+    def surviving(self, stage: str) -> Iterator[list[Fault]]:
         """Note a failure and go on: memory, guards and stores are other people's code, and whatever
-        they raise must not take the baseline's answer away."""
+        they raise must not take the baseline's answer away. Gives the faults of this stage."""
+        faults: list[Fault] = []
         try:
-            yield
+            yield faults
         except Exception as error:
-            self.faults.append(Fault(stage=stage, error=f"{type(error).__name__}: {error}"))
+            faults.append(Fault(stage=stage, error=f"{type(error).__name__}: {error}"))
+            self.faults += faults
 
 
-def overall(candidates: Sequence[Candidate], chosen: int | None, run: Run) -> Verdict:
+def overall(so_far: Consultation, chosen: int | None) -> Verdict:
     """The verdict on a consultation: the winner's, or why nothing won."""
+    candidates = so_far.candidates()
+    if so_far.late:
+        return Verdict(choice="rollback", reason="patience")
     if chosen is not None:
         return candidates[chosen].verdict
-    if candidates:
-        last = candidates[-1].verdict
-        return Verdict(choice="rollback", reason="no agreement") if last.choice == "accept" else last
-    failed = any(fault.stage.startswith("source:") for fault in run.faults)
-    return Verdict(choice="rollback", reason="fault" if failed else "nothing recalled")
+    decoded = [candidate for candidate in candidates if candidate.attempt.status == "decoded"]
+    last = (decoded or candidates)[-1].verdict
+    return Verdict(choice="rollback", reason="no agreement") if last.choice == "accept" else last
 
 
-def looks_at(policy: Policy) -> bool:
-    """Whether any decision of the policy looks at a confidence."""
-    routed = policy.sources != () and abs(policy.threshold) != float("inf")
-    return routed or (policy.threshold != float("-inf") and needs_confidence(policy))
-
-
-def measured_signal(policy: Policy) -> Signal:
-    """The signal a policy measures; calibrators work on those that come with log-probs."""
-    return signal_named("mean" if policy.calibrators is not None else policy.signal)
-
-
-def refuse_impossible(controller: Controller) -> None:
-    """Raise `PolicyError` for a policy that this model, these sources or these guards cannot carry out."""
-    policy, traits = controller.policy, controller.model.traits
-    for name in (policy.first, *policy.sources):
-        if name not in controller.sources:
-            known = ", ".join(sorted(controller.sources))
-            raise PolicyError(f"the policy names the source {name!r}, which is not among {known}")
-        if policy.first != "none" and controller.sources[name].spec.get("on") == "none":
-            raise PolicyError(f"the source {name!r} works on a memory-free first pass; set first = 'none'")
-    for name in policy.guards:
-        if name not in controller.guards:
-            known = ", ".join(sorted(controller.guards))
-            raise PolicyError(f"the policy names the guard {name!r}, which is not among {known}")
-    for name in policy.sources:
-        if policy.margins is not None and name not in policy.margins:
-            raise PolicyError(f"the policy has margins but none for its source {name!r}")
-    if policy.threshold != policy.threshold:
-        raise PolicyError("the policy's threshold is not a number")
-    if policy.calibrators is not None:
-        missing = [role for role in ("first", *policy.sources) if role not in policy.calibrators]
-        if missing:
-            raise PolicyError(f"the policy has calibrators but none for {', '.join(missing)}")
-    signal = measured_signal(policy)
-    if looks_at(policy) and not signal.supported_by(traits):
-        raise PolicyError(
-            f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not give; "
-            "choose agreement or ptrue, or run heedful probe to see what it can give"
-        )
+def run_sync(answer: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, in a thread of its own where an event loop is running here already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(answer)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, answer).result()
 
 
 @dataclass(slots=True, kw_only=True)
 class Episode:
-    """The same loop for each step of an agent, with one budget over the whole episode."""
+    """The same loop for each step of an agent: one budget, and past steps as the conversation so far."""
 
     controller: Controller
-    spent: Spent = field(default_factory=Spent)
-    steps: list[Step] = field(default_factory=list)
+    spent: BudgetUse = field(default_factory=BudgetUse)
+    earlier: tuple[Message, ...] = ()
+    """What was seen and done so far."""
 
     async def step(self, task: Task) -> Outcome:
         """Choose the next action; the task's question is what the agent sees now."""
-        task = replace(task, history=(*task.history, *self.steps))
+        task = task.after(self.earlier)
         outcome = await self.controller.answer(task, spent=self.spent)
-        self.spent = after_step(self.spent, len(outcome.candidates))
-        self.steps.append(Step(observation=task.question, action=outcome.answer))
+        bought = sum(candidate.attempt.calls > 0 for candidate in outcome.candidates)
+        self.spent = after_step(self.spent, bought)
+        calls = outcome.decode.tool_calls
+        said = outcome.decode.text if calls else outcome.answer
+        seen = (Message(role="user", content=task.question),) if task.question else ()
+        self.earlier = (*task.earlier, *seen, Message(role="assistant", content=said, tool_calls=calls))
         return outcome

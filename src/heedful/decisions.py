@@ -1,109 +1,95 @@
-"""Decision records: what was decided for an answer, and why, as JSON that outlives the process."""
+"""Decisions: made from an outcome, and to and from JSON."""
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 import msgspec
 
-from heedful.types import Attempt, Candidate, Outcome, Policy, Task
+from heedful.errors import UsageError
+from heedful.passes import pass_record
+from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord
+from heedful.types import Attempt, Outcome, Policy, digest_of
+
+UNBOUNDED = {"never": -inf, "always": inf}
+"""JSON has no infinity: thresholds that route no task, or every task, are words there."""
 
 
-def to_record(outcome: Outcome, at: float) -> dict[str, Any]:
-    """Everything that led to an answer; texts of entries are found again by id and version."""
-    return {
-        "decision": outcome.decision,
-        "at": at,
-        "task": task_fields(outcome.task),
-        "model": {
-            "name": outcome.model.name,
-            "endpoint": outcome.model.endpoint,
-            "fingerprint": outcome.model.fingerprint,
-        },
-        "policy": policy_fields(outcome.policy),
-        "sources": {name: dict(spec) for name, spec in outcome.sources.items()},
-        "baseline": _attempt(outcome.baseline),
-        "confidence": outcome.confidence,
-        "route": {"choice": outcome.route.choice, "reason": outcome.route.reason},
-        "candidates": [_candidate(candidate) for candidate in outcome.candidates],
-        "verdict": None
-        if outcome.verdict is None
-        else {"choice": outcome.verdict.choice, "reason": outcome.verdict.reason},
-        "chosen": outcome.chosen,
-        "answer": outcome.answer,
-        "calls": outcome.calls,
-        "seconds": outcome.seconds,
-        "overhead_seconds": outcome.overhead_seconds,
-        "faults": [{"stage": fault.stage, "error": fault.error} for fault in outcome.faults],
-    }
+def decision_of(outcome: Outcome, at: float) -> Decision:
+    """The decision behind an answer that was given at a time."""
+    model, specs = outcome.model, outcome.sources
+    fingerprint = model.fingerprint
+
+    def kept(attempt: Attempt) -> PassRecord:
+        return pass_record(attempt, specs.get(attempt.source, {}), fingerprint)
+
+    return Decision(
+        id=outcome.decision,
+        at=at,
+        task=outcome.task,
+        model=ModelRef(name=model.name, endpoint=model.endpoint, fingerprint=fingerprint),
+        policy=outcome.policy,
+        policy_id=policy_id(outcome.policy),
+        sources=specs,
+        first=kept(outcome.baseline),
+        confidence=outcome.confidence,
+        route=outcome.route,
+        candidates=tuple(
+            CandidateRecord(record=kept(c.attempt), confidence=c.confidence, verdict=c.verdict)
+            for c in outcome.candidates
+        ),
+        verdict=outcome.verdict,
+        chosen=outcome.chosen,
+        answer=outcome.answer,
+        calls=outcome.calls,
+        usage=outcome.usage,
+        seconds=outcome.seconds,
+        overhead_seconds=outcome.overhead_seconds,
+        faults=outcome.faults,
+    )
 
 
-def task_fields(task: Task) -> dict[str, Any]:
-    """A task as JSON; `read_task` is its inverse."""
-    return {
-        "id": task.id,
-        "question": task.question,
-        "instructions": task.instructions,
-        "answer_pattern": task.answer_pattern,
-        "choices": list(task.choices),
-        "schema": None if task.schema is None else dict(task.schema),
-        "max_tokens": task.max_tokens,
-    }
+def decision_fields(decision: Decision) -> dict[str, Any]:
+    """A decision as JSON; `read_decision` is its inverse."""
+    fields: dict[str, Any] = msgspec.to_builtins(replace(decision, policy=Policy()))
+    return {**fields, "policy": policy_fields(decision.policy)}
 
 
-def read_task(fields: dict[str, Any]) -> Task:
-    return Task(**{**fields, "choices": tuple(fields["choices"])})
+def read_decision(fields: Mapping[str, Any]) -> Decision:
+    """The decision of `decision_fields`."""
+    try:
+        return msgspec.convert({**fields, "policy": read_policy(fields["policy"])}, Decision)
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
+        known = fields.get("id") or fields.get("decision")
+        raise UsageError(
+            f"decision {known} was recorded by another version of heedful and cannot be read: {error}"
+        ) from error
+
+
+def policy_id(policy: Policy) -> str:
+    """The beginning of the policy's digest."""
+    return digest_of(policy_fields(policy))[:12]
 
 
 def policy_fields(policy: Policy) -> dict[str, Any]:
-    """A policy as JSON, with `never` and `always` for the infinite thresholds."""
-    unbounded = {float("-inf"): "never", float("inf"): "always"}
-    return {
-        "first": policy.first,
-        "signal": policy.signal,
-        "threshold": unbounded.get(policy.threshold, policy.threshold),
-        "sources": list(policy.sources),
-        "combine": policy.combine,
-        "margins": None if policy.margins is None else dict(policy.margins),
-        "guards": list(policy.guards),
-        "budget": {"passes": policy.budget.passes, "cooldown": policy.budget.cooldown},
-        "calibrators": None
-        if policy.calibrators is None
-        else {role: asdict(calibrator) for role, calibrator in policy.calibrators.items()},
-    }
+    """A policy as JSON; `read_policy` is its inverse."""
+    words = {threshold: word for word, threshold in UNBOUNDED.items()}
+    threshold = words.get(policy.threshold, policy.threshold)
+    fields: dict[str, Any] = msgspec.to_builtins(policy)
+    return {**fields, "threshold": threshold}
 
 
-def read_policy(fields: dict[str, Any]) -> Policy:
-    """The policy of `policy_fields`."""
-    bounds = {"never": float("-inf"), "always": float("inf")}
-    threshold = fields["threshold"]
-    return msgspec.convert({**fields, "threshold": bounds.get(threshold, threshold)}, Policy)
+def read_policy(fields: Mapping[str, Any]) -> Policy:
+    """The policy of `policy_fields`; early locks keep the calibrator of the first pass among the sources."""
+    threshold, calibrators = fields["threshold"], fields.get("calibrators")
+    if calibrators is not None and _is_flat(calibrators):
+        sources = {name: one for name, one in calibrators.items() if name != "first"}
+        calibrators = {"first": calibrators["first"], "sources": sources}
+    known = {**fields, "threshold": UNBOUNDED.get(threshold, threshold), "calibrators": calibrators}
+    return msgspec.convert(known, Policy)
 
 
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    decode, usage = attempt.decode, attempt.usage
-    return {
-        "source": attempt.source,
-        "prompt_digest": attempt.prompt.digest,
-        "text": decode.text,
-        "answer": decode.answer,
-        "finish": decode.finish,
-        "tokens": {
-            "prompt": usage.prompt_tokens,
-            "completion": usage.completion_tokens,
-            "cached": usage.cached_tokens,
-        },
-        "seconds": attempt.seconds,
-        "recalls": [
-            {"entry": recall.entry.id, "version": recall.entry.digest, "score": recall.score}
-            for recall in attempt.recalls
-        ],
-    }
-
-
-def _candidate(candidate: Candidate) -> dict[str, Any]:
-    return {
-        **_attempt(candidate.attempt),
-        "confidence": candidate.confidence,
-        "checks": [{"guard": check.guard, "reason": check.reason} for check in candidate.checks],
-        "verdict": {"choice": candidate.verdict.choice, "reason": candidate.verdict.reason},
-    }
+def _is_flat(calibrators: Mapping[str, Any]) -> bool:
+    sources = calibrators.get("sources")
+    return sources is None or not isinstance(sources.get("bias", {}), Mapping)

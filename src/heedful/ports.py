@@ -1,22 +1,23 @@
 """What heedful asks of the things that plug into it; `heedful.testing` holds a conformance suite for each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from heedful.records import Decision
 from heedful.types import (
     Attempt,
     Decode,
     Entry,
     Evidence,
     Item,
-    Outcome,
+    Mark,
     Plan,
     Prompt,
     Recall,
     Side,
     Spec,
-    State,
+    StateChange,
     Task,
     Traits,
 )
@@ -31,10 +32,14 @@ class Model(Protocol):
 
     async def decode(self, prompt: Prompt) -> Decode: ...
 
+    async def aclose(self) -> None:
+        """Let go of connections and engines; a model that is closed may be used again."""
+        ...
+
 
 @runtime_checkable
 class Bank(Protocol):
-    """Finds the entries that belong to a query; never a retired one."""
+    """Finds the entries that belong to a query; never one that is retired or quarantined."""
 
     @property
     def name(self) -> str: ...
@@ -58,23 +63,49 @@ class Bank(Protocol):
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps entries append-only; what it acknowledged survives a crash."""
+    """Keeps banks append-only, with their evidence; what it acknowledged survives a crash."""
 
-    def put(self, bank: str, entries: Sequence[Entry]) -> int:
+    async def put(self, bank: str, entries: Sequence[Entry]) -> int:
         """Add versions, all or none; return how many were new."""
         ...
 
-    def entries(self, bank: str) -> Sequence[Entry]: ...
-
-    def mark(self, bank: str, entry: str, state: State, reason: str) -> Entry: ...
-
-    def mark_all(self, bank: str, marks: Sequence[tuple[str, State, str]]) -> Sequence[Entry]:
-        """Change several entries' states, all or none."""
+    async def banks(self) -> Mapping[str, int]:
+        """Every bank with how many entries it has."""
         ...
 
-    def observe(self, bank: str, evidence: Sequence[Evidence]) -> None: ...
+    async def revision(self, bank: str) -> int:
+        """A number that grows whenever an entry's content or state changes."""
+        ...
 
-    def evidence(self, bank: str) -> Sequence[Evidence]: ...
+    async def entries(self, bank: str) -> Sequence[Entry]:
+        """The newest version of every entry in the order in which they came."""
+        ...
+
+    async def entry(self, bank: str, entry: str) -> Entry:
+        """One entry by id, or by a beginning of it that no other shares."""
+        ...
+
+    async def version(self, bank: str, entry: str, digest: str) -> Entry:
+        """A past or present version of an entry, by its digest."""
+        ...
+
+    async def versions(self, bank: str, entry: str) -> Sequence[Entry]:
+        """Every version of an entry, oldest first."""
+        ...
+
+    async def history(self, bank: str, entry: str) -> Sequence[StateChange]:
+        """Every change of an entry's state, oldest first."""
+        ...
+
+    async def mark(self, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
+        """Change states, all or none; a protected entry must be restored before it can be set aside."""
+        ...
+
+    async def observe(self, bank: str, evidence: Sequence[Evidence]) -> None: ...
+
+    async def evidence(self, bank: str) -> Sequence[Evidence]: ...
+
+    async def aclose(self) -> None: ...
 
 
 @runtime_checkable
@@ -82,7 +113,14 @@ class Source(Protocol):
     """Makes one pass over a task: with memory, or without as a control."""
 
     @property
-    def spec(self) -> Spec: ...
+    def spec(self) -> Spec:
+        """What decides its passes, for records; nothing reads its meaning from it."""
+        ...
+
+    @property
+    def memory_free_first(self) -> bool:
+        """Whether it works on the answer of a first pass without memory, as a critic does."""
+        ...
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         """Get the pass ready without the model; None when there is nothing to add (nothing recalled)."""
@@ -102,9 +140,23 @@ class Guard(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Keeps decision records; `record` returns only when the record is durable."""
+    """Keeps decisions; `record` returns only when the decision is durable."""
 
-    def record(self, outcome: Outcome) -> None: ...
+    async def record(self, decision: Decision) -> None: ...
+
+    async def find(self, decision: str) -> Decision:
+        """A decision by its id, by a beginning of it, or `last`."""
+        ...
+
+    async def recent(self, limit: int) -> Sequence[Decision]:
+        """The newest decisions, newest first."""
+        ...
+
+    async def purge(self, before: float) -> int:
+        """Delete the decisions made before a time, in seconds since 1970; return how many."""
+        ...
+
+    async def aclose(self) -> None: ...
 
 
 @runtime_checkable

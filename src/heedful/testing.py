@@ -1,4 +1,4 @@
-"""Conformance suites: what every model, bank, store and benchmark must do, for the people who write one.
+"""Conformance suites: what every model, bank, store, journal and benchmark must do.
 
     def test_my_model_conforms():
         asyncio.run(check_model(MyModel()))
@@ -7,15 +7,35 @@ Each raises `AssertionError` with a sentence that says what does not hold.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
-from heedful.errors import LogprobError, ModelError
+from heedful.errors import LogprobError, ModelError, UsageError
 from heedful.memory.entries import new_entry
-from heedful.ports import Bank, Benchmark, Model, Store
+from heedful.ports import Bank, Benchmark, Journal, Model, Store
+from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord, RecallRef
 from heedful.stages.answer import read_answer
 from heedful.stages.confidence import check_logprobs
-from heedful.types import Decode, Entry, Evidence, Item, Message, Prompt, Side
+from heedful.types import (
+    Decode,
+    Entry,
+    Evidence,
+    Item,
+    Mark,
+    Message,
+    Policy,
+    Prompt,
+    Route,
+    Side,
+    State,
+    Task,
+    Tool,
+    ToolCall,
+    Usage,
+    Verdict,
+)
 
 QUESTION = Prompt(messages=(Message(role="user", content="Say the word blue."),), max_tokens=12)
 ENTRIES = (
@@ -23,6 +43,52 @@ ENTRIES = (
     new_entry("Parcels leave the warehouse at four.", kind="rule", id="parcels"),
     new_entry("Parcels leave the warehouse at four.", kind="fact", id="parcels-twin"),
     new_entry("How many is a dozen?", kind="exemplar", response="A dozen is 12.", id="dozen"),
+)
+STATES: tuple[State, ...] = get_args(State)
+_FIRST = PassRecord(
+    source="none",
+    prompt="digest",
+    model="fingerprint",
+    status="decoded",
+    text="blue",
+    answer="blue",
+    finish="stop",
+    signals={"mean": -0.25},
+    guards={"format": ""},
+    calls=1,
+    usage=Usage(prompt_tokens=7, completion_tokens=1, cached_tokens=2),
+    seconds=0.5,
+)
+DECISION = Decision(
+    id="0abc",
+    at=0.0,
+    task=Task(
+        question="Say the word blue.",
+        earlier=(Message(role="assistant", content="", tool_calls=(ToolCall(name="paint", id="c1"),)),),
+        tools=(Tool(name="paint", parameters={"type": "object"}),),
+    ),
+    model=ModelRef(name="model", endpoint="endpoint", fingerprint="fingerprint"),
+    policy=Policy(threshold=float("inf"), sources=("facts",), margins={"facts": 0.5}),
+    policy_id="policy",
+    sources={"facts": {"kind": "memory", "bank": "facts", "limit": 3}},
+    first=_FIRST,
+    confidence=-0.25,
+    route=Route(choice="consult", reason="always"),
+    candidates=(
+        CandidateRecord(
+            record=replace(_FIRST, source="facts", recalls=(RecallRef(entry="e", version="v", score=0.75),)),
+            confidence=None,
+            verdict=Verdict(choice="rollback", reason="no confidence"),
+        ),
+    ),
+    verdict=Verdict(choice="rollback", reason="no confidence"),
+    chosen=None,
+    answer="blue",
+    calls=2,
+    usage=Usage(prompt_tokens=14, completion_tokens=2, cached_tokens=4),
+    seconds=1.0,
+    overhead_seconds=0.001,
+    faults=(),
 )
 
 
@@ -33,7 +99,7 @@ def require(holds: bool, sentence: str) -> None:
 
 async def check_model(model: Model) -> None:
     """A model answers, tells the truth about its log-probs and keeps to its limits."""
-    require(isinstance(model, Model), "a model has traits and decode")
+    require(isinstance(model, Model), _lacks(model, Model))
     require(bool(model.traits.name), "a model's traits name it")
     require(model.traits.fingerprint != "", "a model's traits hold a fingerprint")
     decode = await model.decode(QUESTION)
@@ -42,6 +108,8 @@ async def check_model(model: Model) -> None:
     require(again.text == decode.text, "a greedy decode says the same twice")
     both = await asyncio.gather(model.decode(QUESTION), model.decode(QUESTION))
     require(all(isinstance(one, Decode) for one in both), "decodes may run side by side")
+    await model.aclose()
+    require((await model.decode(QUESTION)).text == decode.text, "a model that was closed may be used again")
 
 
 def _check_decode(model: Model, decode: Decode) -> None:
@@ -73,7 +141,7 @@ async def check_model_fails_openly(model: Model) -> None:
 async def check_bank(make: Callable[[Sequence[Entry]], Bank]) -> None:
     """A bank finds what fits, in one order, and never what is retired."""
     bank = make(ENTRIES)
-    require(isinstance(bank, Bank), "a bank has a name, a digest, a spec, entries and recall")
+    require(isinstance(bank, Bank), _lacks(bank, Bank))
     require({e.id for e in bank.entries()} == {e.id for e in ENTRIES}, "a bank keeps all its entries")
     found = await bank.recall("When do parcels leave the warehouse?", limit=2)
     require([r.entry.id for r in found] == ["parcels", "parcels-twin"], "the best come first, ties by id")
@@ -82,16 +150,20 @@ async def check_bank(make: Callable[[Sequence[Entry]], Bank]) -> None:
     again = await bank.recall("When do parcels leave the warehouse?", limit=2)
     require(again == found, "the same query finds the same entries")
     require(len(await bank.recall("When do parcels leave the warehouse?", limit=1)) == 1, "limit is kept")
-    await _check_retirement(make)
+    await _check_states_of_bank(make)
     _check_digest(make)
     require(tuple(await make(()).recall("anything", limit=3)) == (), "an empty bank finds nothing")
 
 
-async def _check_retirement(make: Callable[[Sequence[Entry]], Bank]) -> None:
-    bank = make([_retired(e) if e.id == "parcels" else e for e in ENTRIES])
-    found = await bank.recall("When do parcels leave the warehouse?", limit=4)
-    require("parcels" not in {r.entry.id for r in found}, "a retired entry is never recalled")
-    require("parcels" in {e.id for e in bank.entries()}, "a retired entry stays in the bank")
+async def _check_states_of_bank(make: Callable[[Sequence[Entry]], Bank]) -> None:
+    for state in STATES:
+        bank = make([replace(e, state=state, reason="test") if e.id == "parcels" else e for e in ENTRIES])
+        found = {r.entry.id for r in await bank.recall("When do parcels leave the warehouse?", limit=4)}
+        if state in ("retired", "quarantined"):
+            require("parcels" not in found, f"a {state} entry is never recalled")
+        else:
+            require("parcels" in found, f"an entry that is {state} is recalled")
+        require("parcels" in {e.id for e in bank.entries()}, f"a {state} entry stays in the bank")
 
 
 def _check_digest(make: Callable[[Sequence[Entry]], Bank]) -> None:
@@ -100,19 +172,13 @@ def _check_digest(make: Callable[[Sequence[Entry]], Bank]) -> None:
         make(tuple(reversed(ENTRIES))).digest == digest, "the order of entries does not change the digest"
     )
     require(make(ENTRIES[1:]).digest != digest, "another set of entries has another digest")
-    changed = [_retired(ENTRIES[0]), *ENTRIES[1:]]
+    changed = [replace(ENTRIES[0], state="retired", reason="test"), *ENTRIES[1:]]
     require(make(changed).digest != digest, "retiring an entry changes the digest")
-
-
-def _retired(entry: Entry) -> Entry:
-    return Entry(
-        id=entry.id, kind=entry.kind, text=entry.text, response=entry.response, state="retired", reason="test"
-    )
 
 
 def check_benchmark(benchmark: Benchmark, data: Path) -> None:
     """A benchmark gives the same rows every time, tells its sides apart and grades its own targets right."""
-    require(isinstance(benchmark, Benchmark), "a benchmark has a name, load, task, grade and exemplar")
+    require(isinstance(benchmark, Benchmark), _lacks(benchmark, Benchmark))
     sides: dict[Side, Sequence[Item]] = {side: benchmark.load(data, side) for side in ("fit", "test")}
     items = [item for rows in sides.values() for item in rows]
     require(bool(items), "a benchmark has rows")
@@ -138,16 +204,79 @@ def _check_exemplar(benchmark: Benchmark, item: Item) -> None:
     require(benchmark.grade(said.answer, item), f"the exemplar of {item.id} says the right answer")
 
 
-def check_store(store: Store) -> None:
-    """A store appends, marks and keeps evidence; the bank `conformance` must be unused."""
+async def check_store(store: Store) -> None:
+    """A store appends, marks and keeps evidence, and its revision grows; `conformance` must be unused."""
+    require(isinstance(store, Store), _lacks(store, Store))
     bank = "conformance"
-    require(store.put(bank, ENTRIES) == len(ENTRIES), "new entries are counted")
-    require(store.put(bank, ENTRIES) == 0, "what is there already adds nothing")
-    require(tuple(store.entries(bank)) == ENTRIES, "entries come back as they were, in order")
-    require(store.mark(bank, "dozen", "retired", "test").state == "retired", "mark returns the new state")
-    states = {entry.id: entry.state for entry in store.entries(bank)}
-    require(states["dozen"] == "retired", "a mark is kept")
-    require(list(store.entries("another bank")) == [], "banks are kept apart")
+    require(list(await store.entries(bank)) == [], "the bank `conformance` is unused")
+    require(await store.put(bank, ENTRIES) == len(ENTRIES), "new entries are counted")
+    before = await store.revision(bank)
+    require(await store.put(bank, ENTRIES) == 0, "what is there already adds nothing")
+    require(await store.revision(bank) == before, "what adds nothing leaves the revision alone")
+    require(tuple(await store.entries(bank)) == ENTRIES, "entries come back as they were, in order")
+    require((await store.banks()).get(bank) == len(ENTRIES), "a bank is listed with its entries")
+    require(list(await store.entries("another bank")) == [], "banks are kept apart")
+    await _check_states(store, bank)
+    await _check_versions(store, bank)
     seen = Evidence(entry="dozen", version=ENTRIES[3].digest, task="t1", utility=-1.0, decision="d1")
-    store.observe(bank, [seen])
-    require(list(store.evidence(bank)) == [seen], "evidence comes back as it was")
+    await store.observe(bank, [seen])
+    require(list(await store.evidence(bank)) == [seen], "evidence comes back as it was")
+    require(list(await store.evidence("another bank")) == [], "evidence is kept by bank")
+
+
+async def _check_states(store: Store, bank: str) -> None:
+    before = await store.revision(bank)
+    [marked] = await store.mark(bank, [Mark(entry="dozen", state="retired", reason="test")])
+    require(marked.state == "retired", "mark returns the new state")
+    require((await store.entry(bank, "dozen")).state == "retired", "a mark is kept")
+    require(await store.revision(bank) > before, "a mark grows the revision")
+    changes = [(change.state, change.reason) for change in await store.history(bank, "dozen")]
+    require(changes == [("retired", "test")], "the history tells every change with its reason")
+    await store.mark(bank, [Mark(entry="capital", state="protected")])
+    both = [Mark(entry="parcels", state="retired"), Mark(entry="capital", state="retired")]
+    await _refuses(store.mark(bank, both), "a protected entry cannot be retired")
+    require((await store.entry(bank, "parcels")).state == "active", "marks are set all or none")
+
+
+async def _check_versions(store: Store, bank: str) -> None:
+    old = ENTRIES[0]
+    new = new_entry("The capital of Freedonia is Newtown.", kind="fact", id=old.id)
+    before = await store.revision(bank)
+    require(await store.put(bank, [new]) == 1, "a changed entry is a new version")
+    require(await store.revision(bank) > before, "a new version grows the revision")
+    kept = await store.entry(bank, old.id)
+    require((kept.text, kept.state) == (new.text, "protected"), "a new version keeps the entry's state")
+    digests = [version.digest for version in await store.versions(bank, old.id)]
+    require(digests == [old.digest, new.digest], "versions come oldest first")
+    require((await store.version(bank, old.id, old.digest)).text == old.text, "an old version is found")
+    await _refuses(store.entry(bank, "nobody"), "an unknown entry is refused")
+
+
+async def check_journal(journal: Journal) -> None:
+    """A journal keeps decisions whole, finds them and purges old ones; it must be empty."""
+    require(isinstance(journal, Journal), _lacks(journal, Journal))
+    await _refuses(journal.find("last"), "an empty journal has no last decision")
+    decisions = [replace(DECISION, id=f"{place}abc", at=float(place)) for place in range(3)]
+    for decision in decisions:
+        await journal.record(decision)
+    require(await journal.find("1abc") == decisions[1], "a decision comes back as it was")
+    require(await journal.find("1") == decisions[1], "a decision is found by the beginning of its id")
+    require((await journal.find("last")).id == "2abc", "the last decision is the newest")
+    recent = [decision.id for decision in await journal.recent(2)]
+    require(recent == ["2abc", "1abc"], "recent decisions come newest first, and no more than asked for")
+    require(await journal.purge(before=2.0) == 2, "purge deletes what is older and counts it")
+    require(len(await journal.recent(9)) == 1, "what was purged is gone")
+
+
+def _lacks(thing: object, port: type) -> str:
+    """The sentence about the methods that a port asks for and a thing does not have."""
+    missing = [name for name in dir(port) if not name.startswith("_") and not hasattr(thing, name)]
+    return f"{type(thing).__name__} is no {port.__name__}: it lacks {', '.join(missing)}"
+
+
+async def _refuses(call: Awaitable[object], sentence: str) -> None:
+    try:
+        await call
+    except UsageError:
+        return
+    raise AssertionError(f"{sentence}, with a UsageError")

@@ -3,14 +3,16 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 Placement = Literal["auto", "after", "before", "system", "turns"]
 Kind = Literal["fact", "rule", "exemplar", "hint"]
 State = Literal["active", "quarantined", "retired", "protected"]
 Side = Literal["fit", "test"]
+PassStatus = Literal["decoded", "nothing", "failed"]
+"""`nothing`: the source had nothing to add, no call was made; `failed`: the model gave no reply."""
 JsonSchema = Mapping[str, Any]
 Spec = Mapping[str, str | int | float | None]
 """A kind with its settings, enough to build the same thing again from a record."""
@@ -26,11 +28,32 @@ def digest_of(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One past step of an agent: what it saw and what it did."""
+class Tool:
+    """A function that the model may call."""
 
-    observation: str
-    action: str
+    name: str
+    description: str = ""
+    parameters: JsonSchema = field(default_factory=dict)
+    """A JSON schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    name: str
+    arguments: str = "{}"
+    """JSON, as the model wrote it."""
+    id: str = ""
+    """Joins the call with its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Of an assistant's message."""
+    tool_call_id: str = ""
+    """Of a tool's message: the call that it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +61,9 @@ class Task:
     """A question to answer, without its target: the controller cannot peek."""
 
     question: str
+    """The last user turn; empty when the conversation before it ends with a tool's result."""
     id: str = ""
+    """Evidence is counted by it; left empty, it is a digest of the content."""
     instructions: str = ""
     """The system message of every pass."""
     answer_pattern: str | None = None
@@ -48,8 +73,39 @@ class Task:
     schema: JsonSchema | None = None
     """A JSON schema that the answer must satisfy."""
     max_tokens: int = 256
-    history: tuple[Step, ...] = ()
-    """An agent's past steps, oldest first; the question is then the current observation."""
+    earlier: tuple[Message, ...] = ()
+    """The conversation before the question, oldest first."""
+    tools: tuple[Tool, ...] = ()
+    """Functions that the model may call instead of answering."""
+    query: str = ""
+    """What banks are searched with; empty: the question, or else the last user turn before it."""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", _content_id(self))
+
+    @property
+    def search_text(self) -> str:
+        """What banks are searched with."""
+        turns = [message.content for message in self.earlier if message.role == "user"]
+        return self.query or self.question or next(reversed(turns), "")
+
+    def after(self, earlier: tuple[Message, ...]) -> "Task":
+        """The task with more conversation before its own; a default id follows the content."""
+        id = "" if self.id == _content_id(self) else self.id
+        return replace(self, earlier=(*earlier, *self.earlier), id=id)
+
+
+def _content_id(task: Task) -> str:
+    said = [message_key(message) for message in task.earlier]
+    return digest_of([task.question, task.instructions, list(task.choices), said])[:16]
+
+
+def message_key(message: Message) -> list[object]:
+    """What a message says, without the ids of its calls, which differ between equal conversations."""
+    plain: list[object] = [message.role, message.content]
+    calls = [[call.name, call.arguments] for call in message.tool_calls]
+    return [*plain, calls] if calls else plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +126,6 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    role: Role
-    content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """Everything that decides what a model is asked."""
 
@@ -84,18 +134,20 @@ class Prompt:
     temperature: float = 0.0
     seed: int | None = None
     schema: JsonSchema | None = None
+    tools: tuple[Tool, ...] = ()
 
     @property
     def digest(self) -> str:
-        return digest_of(
-            {
-                "messages": [[m.role, m.content] for m in self.messages],
-                "max_tokens": self.max_tokens,
-                "temperature": self.temperature,
-                "seed": self.seed,
-                "schema": None if self.schema is None else dict(self.schema),
-            }
-        )
+        asked: dict[str, object] = {
+            "messages": [message_key(message) for message in self.messages],
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "schema": None if self.schema is None else dict(self.schema),
+        }
+        if self.tools:
+            asked["tools"] = [[t.name, t.description, dict(t.parameters)] for t in self.tools]
+        return digest_of(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +166,33 @@ class Usage:
     completion_tokens: int = 0
     cached_tokens: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+        )
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+NO_USAGE = Usage()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
-    """One answer of a model to one prompt."""
+    """One reply of a model to one prompt: a text, or calls of tools."""
 
     text: str
+    tool_calls: tuple[ToolCall, ...] = ()
     answer: str = ""
     span: tuple[int, int] | None = None
     """Where the answer stands in the text; None when it could not be found."""
     tokens: tuple[Token, ...] = ()
     """Generated tokens; empty when the endpoint gives no log-probs."""
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     seconds: float = 0.0
     finish: str = "stop"
     model: str = ""
@@ -174,6 +241,25 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A change of an entry's state that is asked for."""
+
+    entry: str
+    state: State
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """A change of an entry's state that happened."""
+
+    at: float
+    """Seconds since 1970."""
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
     """An entry found for a query, with its score (higher is nearer)."""
 
@@ -204,7 +290,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class BudgetUse:
     """What an episode has used of its budget so far."""
 
     passes: int = 0
@@ -227,6 +313,14 @@ class Calibrator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrators:
+    """The calibrators of a policy: one for its first pass, and one for each source."""
+
+    first: Calibrator
+    sources: Mapping[str, Calibrator] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A point in the policy space; every arm of the paper is one (see `heedful.arms`)."""
 
@@ -244,8 +338,8 @@ class Policy:
     """Per source: accept iff candidate ≥ baseline + margin (eq. 7); None: no margin test."""
     guards: tuple[str, ...] = ("format", "valid")
     budget: Budget = Budget()
-    calibrators: Mapping[str, Calibrator] | None = None
-    """For the signal `calibrated`: `first` for the first pass, and one for each source."""
+    calibrators: Calibrators | None = None
+    """For the signal `calibrated`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,14 +352,6 @@ class Route:
 class Verdict:
     choice: Literal["accept", "rollback"]
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """What one guard said of a candidate; an empty reason means it passed."""
-
-    guard: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,44 +372,31 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One pass: a source's prompt, what it recalled for it and what the model answered."""
+    """One pass: what a source asked, what the model replied, and what was measured of it."""
 
     source: str
     prompt: Prompt
     decode: Decode
     recalls: tuple[Recall, ...] = ()
-    made: tuple[Decode, ...] | None = None
-    """Every decode of this pass, in order; None: just the one that is kept."""
-
-    @property
-    def calls(self) -> int:
-        return len(self._made)
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens over all calls of this pass."""
-        return Usage(
-            prompt_tokens=sum(decode.usage.prompt_tokens for decode in self._made),
-            completion_tokens=sum(decode.usage.completion_tokens for decode in self._made),
-            cached_tokens=sum(decode.usage.cached_tokens for decode in self._made),
-        )
-
-    @property
-    def seconds(self) -> float:
-        return sum(decode.seconds for decode in self._made)
-
-    @property
-    def _made(self) -> tuple[Decode, ...]:
-        return (self.decode,) if self.made is None else self.made
+    status: PassStatus = "decoded"
+    error: str = ""
+    """Why the pass failed."""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """Confidence by each signal; one that is not available is absent."""
+    guards: Mapping[str, str] = field(default_factory=dict)
+    """Reason by each guard that looked at it; empty: it passed."""
+    calls: int = 1
+    usage: Usage = NO_USAGE
+    """Tokens over all calls of this pass."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A second pass with all that was held against it."""
+    """A second pass with the verdict on it; one that was not decoded is always rolled back."""
 
     attempt: Attempt
     confidence: float | None
-    checks: tuple[Check, ...]
     verdict: Verdict
 
 
@@ -336,7 +409,7 @@ class Outcome:
     baseline: Attempt
     """The first pass."""
     confidence: float | None
-    """Of the first pass, by the policy's signal; None when it could not be had."""
+    """Of the first pass, by the policy's signal; None when it is not available."""
     route: Route
     candidates: tuple[Candidate, ...] = ()
     verdict: Verdict | None = None
@@ -344,11 +417,13 @@ class Outcome:
     chosen: int | None = None
     """Which candidate became the answer; None: the baseline stands."""
     calls: int = 1
-    """Model calls that were made for this answer."""
+    """Model calls that were made for this answer, those of its signals included."""
+    usage: Usage = NO_USAGE
+    """Tokens over all these calls."""
     faults: tuple[Fault, ...] = ()
     seconds: float = 0.0
     overhead_seconds: float = 0.0
-    """Time spent outside the model's calls."""
+    """Time in which no call of the model was under way."""
     decision: str = ""
     """The id of the decision record."""
     model: Traits = Traits(name="")

@@ -1,12 +1,15 @@
 """`heedful govern` and `heedful bank evidence`: from the store's evidence and from a study's ledger."""
 
+import asyncio
 import json
 
 import pytest
 
 from heedful import Database, SqliteStore, new_entry
-from heedful.protocol.ledger import Ledger, Pass, Seen
+from heedful.protocol.ledger import Ledger
+from heedful.records import RecallRef
 from heedful.types import Evidence
+from tests.making import ledger_row
 
 HARMFUL, HELPFUL = (
     new_entry("Always add.", kind="rule", id="add"),
@@ -18,20 +21,22 @@ HARMFUL, HELPFUL = (
 def store(home):
     database = Database(home / "heedful" / "heedful.db")
     kept = SqliteStore(database)
-    kept.put("rules", [HARMFUL, HELPFUL])
+    asyncio.run(kept.put("rules", [HARMFUL, HELPFUL]))
     yield kept
     database.close()
 
 
 @pytest.fixture
 def judged(store):
-    store.observe(
-        "rules",
-        [
-            Evidence(entry=entry.id, version=entry.digest, task=f"t{n}", utility=utility)
-            for entry, utility in ((HARMFUL, -1.0), (HELPFUL, 1.0))
-            for n in range(15)
-        ],
+    asyncio.run(
+        store.observe(
+            "rules",
+            [
+                Evidence(entry=entry.id, version=entry.digest, task=f"t{n}", utility=utility)
+                for entry, utility in ((HARMFUL, -1.0), (HELPFUL, 1.0))
+                for n in range(15)
+            ],
+        )
     )
     return store
 
@@ -42,26 +47,26 @@ def test_a_dry_run_tells_who_would_go_and_changes_nothing(heedful, judged):
     assert "add would be retired: Always add." in done.out
     assert "15 tasks (0 helps, 15 hurts)" in done.out
     assert "nothing was changed" in done.err
-    assert {entry.state for entry in judged.entries("rules")} == {"active"}
+    assert {entry.state for entry in asyncio.run(judged.entries("rules"))} == {"active"}
 
 
 def test_apply_retires_and_restore_takes_it_back(heedful, judged):
     done = heedful("govern", "--bank", "rules", "--max-share", "0.5", "--apply", "--json").json
     assert [(one["entry"], one["to"]) for one in done["going"]] == [("add", "retired")]
-    assert judged.entry("rules", "add").state == "retired"
-    assert "betting" in judged.entry("rules", "add").reason
+    assert asyncio.run(judged.entry("rules", "add")).state == "retired"
+    assert "betting" in asyncio.run(judged.entry("rules", "add")).reason
     assert heedful("govern", "--bank", "rules", "--max-share", "0.5", "--json").json["going"] == []
     assert heedful("bank", "restore", "add", "--bank", "rules").code == 0
-    assert judged.entry("rules", "add").state == "active"
+    assert asyncio.run(judged.entry("rules", "add")).state == "active"
 
 
 def test_quarantine_then_retirement(heedful, judged):
     govern = ("govern", "--bank", "rules", "--max-share", "0.5", "--apply")
     for _ in range(2):
         heedful(*govern, "--quarantine")
-        assert judged.entry("rules", "add").state == "quarantined"
+        assert asyncio.run(judged.entry("rules", "add")).state == "quarantined"
     heedful(*govern)
-    assert judged.entry("rules", "add").state == "retired"
+    assert asyncio.run(judged.entry("rules", "add")).state == "retired"
 
 
 def test_protected_entries_stay(heedful, judged):
@@ -90,10 +95,9 @@ def study(tmp_path, store):
     )
     with Ledger(folder / "ledger.jsonl") as ledger:
         for n in range(20):
-            common = {"side": "fit", "seed": 0, "task": f"t{n}", "prompt": "p", "model": "m"}
-            ledger.append(Pass(**common, source="none", status="decoded", right=True, calls=1))
-            seen = (Seen(entry="add", version=HARMFUL.digest, score=1.0),)
-            ledger.append(Pass(**common, source="rules", status="decoded", recalls=seen, calls=1))
+            ledger.append(ledger_row("none", f"t{n}", right=True, calls=1))
+            recalls = (RecallRef(entry="add", version=HARMFUL.digest, score=1.0),)
+            ledger.append(ledger_row("rules", f"t{n}", recalls=recalls, calls=1))
     return folder
 
 
@@ -109,7 +113,7 @@ def one_sentence(done, says):
 
 
 def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
-    store.put("other", [new_entry("Something else.", kind="rule")])
+    asyncio.run(store.put("other", [new_entry("Something else.", kind="rule")]))
     where = ("--study", str(study))
     one_sentence(heedful("govern", "--bank", "nowhere"), "no bank 'nowhere'")
     one_sentence(heedful("govern", "--bank", "rules", *where, "--source", "x"), "has no bank 'x'")
@@ -119,7 +123,7 @@ def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
     (study / "ledger.jsonl").write_text("")
     one_sentence(heedful("govern", "--bank", "rules", *where), "is empty: heedful study record")
     one_sentence(heedful("govern", "--bank", "rules", "--confidence", "2"), "between 0 and 1")
-    assert {entry.state for entry in store.entries("rules")} == {"active"}
+    assert {entry.state for entry in asyncio.run(store.entries("rules"))} == {"active"}
 
 
 def test_nothing_known_condemns_nobody(heedful, store):

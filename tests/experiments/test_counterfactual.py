@@ -108,8 +108,13 @@ def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(study, tmp_
     changed = found.changed
     assert changed["fixed", "repair"] == changed["free", "repair"] == 0
     assert changed["fixed", "corrupt"] == found.hits == 3
-    new = {row.prompt for version in ("free", "fixed") for row in passes(study, version) if row.calls}
-    decoded = len(new - {row.prompt for row in passes(study, None)})
+    new = {
+        row.record.prompt
+        for version in ("free", "fixed")
+        for row in passes(study, version)
+        if row.record.calls
+    }
+    decoded = len(new - {row.record.prompt for row in passes(study, None)})
     assert len(study[2].prompts) - before == decoded + found.hits, (
         "what is as it was is not decoded again but for the hits, and what both modes ask only once"
     )
@@ -167,7 +172,8 @@ def test_rows_that_differ_without_an_edited_entry_void_the_comparison(study, tmp
     asked(study, edits)
     folder = study[0].folder / "counterfactual" / "notes-corrupt-fixed"
     ledger = Ledger(folder / "ledger.jsonl")
-    row = replace(ledger.passes["fit", 0, "notes", "fit3"], text="tampered", answer="tampered")
+    row = ledger.passes["fit", 0, "notes", "fit3"]
+    row = replace(row, record=replace(row.record, text="tampered", answer="tampered"))
     with ledger:
         ledger.append(row)
     with pytest.raises(HeedfulError, match="fit3 recalled no edited entry"):

@@ -75,7 +75,10 @@ def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study):
         name="credit", space=space, setting=setting, model=model, source="notes", tell=lambda *told: None
     )
     row = Ledger(space.ledger).passes["fit", 0, "notes", "q-sky"]
-    assert (row.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == ("nothing", True)
+    assert (row.record.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == (
+        "nothing",
+        True,
+    )
     assert asyncio.run(credit(asked)).rows == 1
 
 

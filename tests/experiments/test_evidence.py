@@ -2,30 +2,28 @@
 
 from heedful import Policy
 from heedful.experiments.evidence import table_evidence
-from heedful.protocol.ledger import Pass, Seen
 from heedful.protocol.table import Table, make_column
+from heedful.records import PassRecord, RecallRef
 
 
 def passes(source, answers):
     """Passes of one source that recalled one entry; `a` is right, and the first pass is unsure."""
+    recalled = RecallRef(entry=f"of {source}", version="1", score=1.0)
     return make_column(
         [
-            Pass(
-                side="fit",
-                seed=0,
+            PassRecord(
                 source=source,
-                task=f"t{at}",
                 prompt="",
                 model="",
                 status="decoded",
                 answer=answer,
-                right=answer == "a",
                 signals={"mean": -1.0},
-                recalls=() if source == "none" else (Seen(entry=f"of {source}", version="1", score=1.0),),
+                recalls=() if source == "none" else (recalled,),
                 calls=1,
             )
-            for at, answer in enumerate(answers)
-        ]
+            for answer in answers
+        ],
+        [answer == "a" for answer in answers],
     )
 
 

@@ -233,7 +233,8 @@ def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study):
     fit_study(space, setting)
     ledger = Ledger(space.ledger)
     with ledger:
-        ledger.append(replace(next(iter(ledger.passes.values())), text="another"))
+        row = next(iter(ledger.passes.values()))
+        ledger.append(replace(row, record=replace(row.record, text="another")))
     with pytest.raises(LockError, match="run heedful study fit again"):
         asyncio.run(lock_study(space, setting, model))
 

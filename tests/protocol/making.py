@@ -6,14 +6,14 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from heedful import MemorySource, ScriptedModel, Task, new_entry
+from heedful import MemorySource, RequestError, ScriptedModel, Task, new_entry
 from heedful.models.scripted import spoken
 from heedful.ports import Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import Recorder, Recording
 from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Budget, Calibrator, Decode, Entry, Item, Policy, Prompt, Recall, Token
+from heedful.types import Budget, Calibrator, Calibrators, Decode, Entry, Item, Policy, Prompt, Recall, Token
 from tests.making import FixedBank
 
 FREE_SIGNALS = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
@@ -96,7 +96,9 @@ def worlds(draw, n: int = 3):
     """A scripted model for `n` tasks and every kind of pass, and where the banks are silent."""
     questions = [f"fit q{i}?" for i in range(n)]
     passes = ("none", *BANKS, "reflection", "sample 0", "sample 1", "sample 2")
-    script = {(q, s): draw(decodes()) for q in questions for s in passes}
+    refused = st.just(RequestError("too long"))  # by a second pass only: without a first there is no answer
+    replies = {s: decodes() if s == "none" else st.one_of(decodes(), decodes(), refused) for s in passes}
+    script = {(q, s): draw(replies[s]) for q in questions for s in passes}
     script |= {(q, "check"): Decode(text=draw(st.sampled_from(["yes", "no"]))) for q in questions}
     silent = frozenset(draw(st.lists(st.sampled_from(questions), max_size=1)))
     model = ScriptedModel(script=lambda prompt: script[question_of(prompt), source_of(prompt)])
@@ -104,20 +106,21 @@ def worlds(draw, n: int = 3):
 
 
 @st.composite
-def calibrators(draw, roles) -> dict[str, Calibrator] | None:
+def calibrators(draw, sources) -> Calibrators | None:
     if draw(st.booleans()):
         return None
     weight = st.floats(-2, 2)
-    return {
-        role: Calibrator(
+
+    def calibrator() -> Calibrator:
+        return Calibrator(
             features=("mean", "agreement"),
             weights=(draw(weight), draw(weight)),
             bias=draw(weight),
             means=(-0.5, 0.5),
             scales=(1.0, 0.5),
         )
-        for role in roles
-    }
+
+    return Calibrators(first=calibrator(), sources={source: calibrator() for source in sources})
 
 
 @st.composite
@@ -138,13 +141,27 @@ def policies(draw) -> Policy:
         margins=draw(st.one_of(st.none(), st.fixed_dictionaries(dict.fromkeys(chain, margin)))),
         guards=draw(st.sampled_from([(), ("format",), ("format", "valid")])),
         budget=Budget(passes=draw(st.sampled_from([None, 0, 1, 2]))),
-        calibrators=draw(calibrators(("first", *chain))),
+        calibrators=draw(calibrators(chain)),
     )
 
 
-def recorded(path: Path, model: ScriptedModel, kept: dict[str, Source], n: int, side: str = "fit") -> Ledger:
+def recorded(
+    path: Path,
+    model: ScriptedModel,
+    kept: dict[str, Source],
+    n: int,
+    side: str = "fit",
+    *,
+    retry_failed: bool = False,
+) -> Ledger:
     benchmark = Letters(n, n)
-    recording = Recording(side=side, items=benchmark.load(path, side), sources={0: kept}, benchmark=benchmark)
+    recording = Recording(
+        side=side,
+        items=benchmark.load(path, side),
+        sources={0: kept},
+        benchmark=benchmark,
+        retry_failed=retry_failed,
+    )
     ledger = Ledger(path)
     with ledger:
         asyncio.run(Recorder(recording, model, ledger, lambda progress: None).run(2))

@@ -1,7 +1,5 @@
 """Choosing a policy on the fit side."""
 
-from dataclasses import replace as replace_row
-
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -10,10 +8,10 @@ from heedful import UsageError
 from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.fit import BASELINE, Kind, fit, folds_of, held_of, tune
 from heedful.protocol.harm import Judged, expected_hurts, fit_within_limit, halves, hurts_of
-from heedful.protocol.ledger import Pass, Seen
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Table, make_column
+from heedful.records import PassRecord, RecallRef
 from heedful.stages.calibrate import probability
 from heedful.types import LEAST_SURE
 
@@ -25,23 +23,20 @@ SMALL = FitSettings(
 def column(source, right, confidence, answers=None):
     return make_column(
         [
-            Pass(
-                side="fit",
-                seed=0,
+            PassRecord(
                 source=source,
-                task=f"t{i}",
                 prompt="p",
                 model="m",
                 status="decoded",
                 answer="a" if good else "b",
-                right=bool(good),
                 signals={name: float(c) for name in ("mean", "min", "median", "answer_mean")},
                 guards={"format": "", "valid": ""},
-                recalls=(Seen(entry="e", version="v", score=0.5),) if source != "none" else (),
+                recalls=(RecallRef(entry="e", version="v", score=0.5),) if source != "none" else (),
                 calls=1,
             )
-            for i, (good, c) in enumerate(zip(right, confidence, strict=True))
-        ]
+            for good, c in zip(right, confidence, strict=True)
+        ],
+        [bool(good) for good in right],
     )
 
 
@@ -115,7 +110,7 @@ def test_a_pass_without_an_answer_does_not_flatten_a_calibrator():
     sure = -0.6 + 0.4 * right + 0.1 * rng.normal(size=200)
     mute = np.where(np.arange(200) < 4, LEAST_SURE, sure)
     whole, some = (
-        fit_calibrators(Replayer(table(none=column("none", right, c))), "none", [])["first"]
+        fit_calibrators(Replayer(table(none=column("none", right, c))), "none", []).first
         for c in (sure, mute)
     )
     assert some.scales == pytest.approx(whole.scales, rel=0.2)
@@ -174,12 +169,7 @@ def test_the_rows_that_choose_are_not_the_rows_that_test():
     assert fitted.rows == certificate.chosen_on
     testing = halves(rows, HARM.seed)[1]
     spoiled = {
-        name: make_column(
-            [
-                replace_row(row, right=not row.right) if at in testing else row
-                for at, row in enumerate(c.passes)
-            ]
-        )
+        name: make_column(c.passes, [bool(right) != (at in testing) for at, right in enumerate(c.right)])
         for name, c in rows.columns.items()
     }
     _, other = fit_within_limit(Table(tasks=rows.tasks, seeds=rows.seeds, columns=spoiled), ["bank"], HARM)

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from heedful import ModelError, ScriptedModel, StoreError
-from heedful.protocol.ledger import Ledger, Pass, read_row, written_row
+from heedful import ModelError, RequestError, ScriptedModel, StoreError
+from heedful.protocol.ledger import Ledger, read_row, written_row
 from heedful.protocol.record import Recorder, Recording
-from heedful.types import Traits
+from heedful.types import Traits, Usage
+from tests.making import ledger_row
 from tests.protocol.making import Letters, recorded, sources
 
-PLACE = {"side": "fit", "seed": 0, "source": "none", "task": "t"}
-ROW = Pass(**PLACE, prompt="p", model="m", status="decoded", text="é\u2028", answer="a")
+ROW = ledger_row("none", "t", text="é\u2028", answer="a", usage=Usage(prompt_tokens=3))
 
 
 def model(text="a", **settings):
@@ -30,7 +30,7 @@ def test_every_pass_is_decoded_once_and_resuming_decodes_nothing(tmp_path):
     first, again = model(), model()
     ledger = recorded(tmp_path / "l.jsonl", first, sources(), 5)
     assert len(ledger.passes) == 5 * 7
-    assert sum(row.calls for row in ledger.passes.values()) == len(first.prompts)
+    assert sum(row.record.calls for row in ledger.passes.values()) == len(first.prompts)
     recorded(tmp_path / "l.jsonl", again, sources(), 5)
     assert again.prompts == []
 
@@ -115,7 +115,7 @@ def test_another_prompt_or_model_is_recorded_anew(tmp_path):
     before = len(other.prompts)
     ledger = recorded(path, other, loud, 3)
     assert len(other.prompts) == before + 1, "only the pass whose prompt changed"
-    assert ledger.passes["fit", 0, "one", "fit0"].status == "decoded"
+    assert ledger.passes["fit", 0, "one", "fit0"].record.status == "decoded"
 
 
 def test_going_back_to_an_earlier_prompt_decodes_nothing(tmp_path):
@@ -125,7 +125,7 @@ def test_going_back_to_an_earlier_prompt_decodes_nothing(tmp_path):
     for kept in (loud, silent, loud):
         ledger = recorded(path, asked, kept, 3)
     assert len(asked.prompts) == 6
-    assert ledger.passes["fit", 0, "one", "fit0"].status == "decoded"
+    assert ledger.passes["fit", 0, "one", "fit0"].record.status == "decoded"
 
 
 def test_what_a_parent_recorded_is_copied_not_decoded(tmp_path):
@@ -148,21 +148,47 @@ def test_a_verified_answer_keeps_its_signals_when_the_first_pass_was_remembered(
     recorded(path, yes, {"none": sources()["none"]}, 2)
     named = sources()
     ledger = recorded(path, yes, {"none": named["none"], "verify": named["verify"]}, 2)
-    row, base = ledger.passes["fit", 0, "verify", "fit0"], ledger.passes["fit", 0, "none", "fit0"]
+    row, base = (ledger.passes["fit", 0, name, "fit0"].record for name in ("verify", "none"))
     assert (row.calls, row.signals, row.answer) == (1, base.signals, base.answer)
 
 
-def test_a_failing_pass_stops_with_its_name_and_keeps_what_was_recorded(tmp_path):
-    path = tmp_path / "l.jsonl"
-    seen = []
+def test_an_endpoint_that_is_gone_stops_the_recording_and_what_was_recorded_is_kept(tmp_path):
+    path, seen = tmp_path / "l.jsonl", []
 
     def script(prompt):
         seen.append(prompt)
         return ModelError("the endpoint is gone") if len(seen) > 4 else ("a", -0.5)
 
-    with pytest.raises(ModelError, match=r"recording none for fit\d: the endpoint is gone"):
-        recorded(path, ScriptedModel(script=script), {"none": sources()["none"]}, 9)
-    assert len(Ledger(path).passes) >= 3
+    with pytest.raises(ModelError, match=r"5 passes failed one after another.*the endpoint is gone"):
+        recorded(path, ScriptedModel(script=script), {"none": sources()["none"]}, 12)
+    assert {row.record.status for row in Ledger(path).passes.values()} == {"decoded"}
+    assert len(Ledger(path).passes) == 4
+
+
+def refusing(question, error):
+    return ScriptedModel(
+        script=lambda prompt: error if question in prompt.messages[-1].content else ("a", -0.5)
+    )
+
+
+@pytest.mark.parametrize("error", [RequestError("too long"), ModelError("did not answer within 9 s")])
+def test_a_row_that_the_endpoint_refuses_is_a_failed_pass_and_the_recording_goes_on(tmp_path, error):
+    path, named = tmp_path / "l.jsonl", sources()
+    kept = {name: named[name] for name in ("none", "one", "reflect")}
+    ledger = recorded(path, refusing("fit q1?", error), kept, 4)
+    status = {key: row.record.status for key, row in ledger.passes.items()}
+    assert len(status) == 12, "every source of every row has its pass"
+    failed = {(source, task) for (_, _, source, task), found in status.items() if found == "failed"}
+    assert failed == {("none", "fit1"), ("one", "fit1"), ("reflect", "fit1")}
+    row = ledger.passes["fit", 0, "none", "fit1"]
+    assert (row.right, row.record.answer, row.record.calls) == (False, "", 1)
+    assert str(error) in row.record.error
+    again = model()
+    recorded(path, again, kept, 4)
+    assert again.prompts == [], "a failed pass is not asked again by itself"
+    healed = recorded(path, again, kept, 4, retry_failed=True)
+    assert {row.record.status for row in healed.passes.values()} == {"decoded"}
+    assert len(again.prompts) == 4, "only what had failed: one call each, and two of the critic"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")

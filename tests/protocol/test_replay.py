@@ -1,5 +1,6 @@
 """The live controller and the replay decide identically."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,8 +8,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heedful import Controller, Policy, PolicyError, ScriptedModel
+from heedful.decisions import policy_fields, read_policy
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
 from tests.protocol.making import Letters, policies, recorded, sources, worlds
@@ -16,11 +19,32 @@ from tests.protocol.making import Letters, policies, recorded, sources, worlds
 N = 3
 
 
+NAMES = st.sampled_from([{}, {"one": "first", "two": "sources"}, {"one": "bias", "two": "baseline"}])
+
+
+def renamed(policy: Policy, names: dict[str, str]) -> Policy:
+    """The policy with other names for its sources."""
+
+    def named(by_source):
+        return by_source and {names.get(name, name): value for name, value in by_source.items()}
+
+    calibrators = policy.calibrators
+    return replace(
+        policy,
+        first=names.get(policy.first, policy.first),
+        sources=tuple(names.get(name, name) for name in policy.sources),
+        margins=named(policy.margins),
+        calibrators=calibrators and replace(calibrators, sources=named(calibrators.sources)),
+    )
+
+
 @settings(max_examples=300)
-@given(world=worlds(N), policy=policies())
-def test_replaying_the_ledger_decides_exactly_as_the_live_controller(world, policy):
+@given(world=worlds(N), policy=policies(), names=NAMES)
+def test_replaying_the_ledger_decides_exactly_as_the_live_controller(world, policy, names):
     model, silent = world
-    named = sources(silent)
+    named = {names.get(name, name): source for name, source in sources(silent).items()}
+    policy = renamed(policy, names)
+    assert read_policy(json.loads(json.dumps(policy_fields(policy)))) == policy
     items = Letters(N).load(Path(), "fit")
     with TemporaryDirectory() as folder:
         ledger = recorded(Path(folder) / "ledger.jsonl", model, named, N)

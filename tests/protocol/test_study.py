@@ -31,7 +31,7 @@ from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace, read_json, write_json
 from heedful.report.build import build_report
 from heedful.report.material import gather
-from heedful.types import Item, Policy
+from heedful.types import Item, Policy, Usage
 
 STUDY = """
 name = "desk"
@@ -137,7 +137,7 @@ def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     ledger = Ledger(space.ledger)
     assert len(ledger.passes) == 2 * 300 * 7
     asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
-    assert sum(row.calls for row in ledger.passes.values()) == len(model.prompts) - asked
+    assert sum(row.record.calls for row in ledger.passes.values()) == len(model.prompts) - asked
     found = status_of(space, setting)
     assert (found["locked"], found["test_openings"], found["seconds_left"]) == (True, 1, 0)
 
@@ -294,7 +294,11 @@ def test_the_time_left_counts_sources_that_have_not_begun(study):
     space = open_workspace(study, study.parent / "out")
     setting = prepare(space.study, None)
     ledger = asyncio.run(record(space, setting, shelf_model(), "fit", nobody))
-    plain = [replace(row, seconds=10.0) for row in ledger.passes.values() if row.source == "none"]
+    plain = [
+        replace(row, record=replace(row.record, seconds=10.0))
+        for row in ledger.passes.values()
+        if row.record.source == "none"
+    ]
     space.ledger.unlink()
     with Ledger(space.ledger) as slow:
         for row in plain:
@@ -406,15 +410,15 @@ def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
         {"calls": 7},
         {"guards": {"format": "empty"}},
         {"recalls": ()},
-        {"prompt_tokens": 999},
+        {"usage": Usage(prompt_tokens=999)},
         {"seconds": 1e6},
     ],
 )
 def test_whatever_changes_in_a_fit_pass_breaks_the_lock(locked, change):
     space, setting = locked
-    row = next(row for row in Ledger(space.ledger).of("fit", "notes") if row.recalls)
+    row = next(row for row in Ledger(space.ledger).of("fit", "notes") if row.record.recalls)
     with Ledger(space.ledger) as ledger:
-        ledger.append(replace(row, **change))
+        ledger.append(replace(row, record=replace(row.record, **change)))
     lock = read_json(space.lock, "")
     assert moved(lock, setting, shelf_model().traits, None, Ledger(space.ledger)) == ["fit passes"]
 

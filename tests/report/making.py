@@ -8,13 +8,15 @@ import numpy as np
 
 from heedful.protocol.fit import fit
 from heedful.protocol.harm import fit_within_limit
-from heedful.protocol.ledger import Ledger, Pass, Seen, written_row
+from heedful.protocol.ledger import Ledger, Pass, written_row
 from heedful.protocol.lock import PLANNED, log_event, passes_digest
 from heedful.protocol.steps import fitted_fields
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import Workspace, read_json, write_json
-from heedful.types import Side, digest_of
+from heedful.records import RecallRef
+from heedful.types import Side, Usage, digest_of
+from tests.making import ledger_row
 
 KINDS = {"rule": "memory", "exemplar": "memory", "retry": "retry", "vote": "vote"}
 SAID = "the model said this about seventeen purple apples"
@@ -115,7 +117,7 @@ def made_passes(
             right = bool(rng.random() < chance)
             mean = float(-np.exp(-0.5 * skill[at] - 0.8 * right + rng.normal(0, 0.5)))
             if source == "retry":
-                right, mean = rows[at].right, rows[at].signals.get("mean", 0.0)
+                right, mean = rows[at].right, rows[at].record.signals.get("mean", 0.0)
             rows.append(made_pass(side, seed, source, task, right, mean, signals, kinds.get(source, ""), at))
     return rows
 
@@ -132,22 +134,22 @@ def made_pass(
     at: int,
 ) -> Pass:
     silent = kind == "memory" and at % 25 == 0  # now and then nothing is recalled
-    empty = {"side": side, "seed": seed, "source": source, "task": task, "prompt": "p", "model": "m"}
     if silent:
-        return Pass(**empty, status="nothing")
+        return ledger_row(source, task, side=side, seed=seed, status="nothing")
     recalled = [f"{source}-{(at * 7) % 40}", f"{source}-{at % 9}"] if kind == "memory" else []
-    return Pass(
-        **empty,
-        status="decoded",
+    return ledger_row(
+        source,
+        task,
+        side=side,
+        seed=seed,
+        right=right,
         text=SAID,
         answer="a" if right else "b",
-        right=right,
         signals=measured(mean) if signals else {},
         guards={"format": "" if at % 31 else "no answer", "valid": ""},
-        recalls=tuple(Seen(entry=e, version="v", score=0.5) for e in dict.fromkeys(recalled)),
+        recalls=tuple(RecallRef(entry=e, version="v", score=0.5) for e in dict.fromkeys(recalled)),
         calls=3 if source == "vote" else 1,
-        prompt_tokens=100 + 50 * len(recalled),
-        completion_tokens=20,
+        usage=Usage(prompt_tokens=100 + 50 * len(recalled), completion_tokens=20),
         seconds=0.5 + 0.1 * len(recalled),
     )
 

@@ -28,7 +28,7 @@ def rows_of(space: Workspace, side: Side = "test") -> Rows:
     rows: dict[tuple[int, str], dict[str, Pass]] = {}
     for row in Ledger(space.ledger).passes.values():
         if row.side == side:
-            rows.setdefault((row.seed, row.task), {})[row.source] = row
+            rows.setdefault((row.seed, row.task), {})[row.record.source] = row
     return list(rows.values())
 
 
@@ -40,17 +40,17 @@ def recount(rows: Rows, policy: Policy) -> Count:
         right=sum(final.right for _, final, _ in done),
         helps=sum(final.right and not base for base, final, _ in done),
         hurts=sum(base and not final.right for base, final, _ in done),
-        calls=sum(row.calls for *_, used in done for row in used),
-        tokens=sum(row.prompt_tokens + row.completion_tokens for *_, used in done for row in used),
-        seconds=sum(row.seconds for *_, used in done for row in used),
+        calls=sum(row.record.calls for *_, used in done for row in used),
+        tokens=sum(row.record.usage.tokens for *_, used in done for row in used),
+        seconds=sum(row.record.seconds for *_, used in done for row in used),
     )
 
 
 def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]]:
     """The pass that answers, and all that were decoded for it."""
-    first = passes[policy.first] if passes[policy.first].status == "decoded" else passes["none"]
+    first = passes[policy.first] if passes[policy.first].record.status == "decoded" else passes["none"]
     used, accepted = [first], []
-    c = first.signals.get(policy.signal, -inf)
+    c = first.record.signals.get(policy.signal, -inf)
     if not (policy.threshold == inf or c < policy.threshold):
         return first, used
     for left, source in zip(range(len(policy.sources), 0, -1), policy.sources, strict=True):
@@ -59,11 +59,11 @@ def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]
             agreeing(first, accepted) or len(against(first, accepted)) + left < 2
         ):
             break
-        if second.status != "decoded":
+        if second.record.status != "decoded":
             continue
         used.append(second)
-        c2 = second.signals.get(policy.signal, -inf)
-        refused = any(second.guards[guard] for guard in policy.guards)
+        c2 = second.record.signals.get(policy.signal, -inf)
+        refused = any(second.record.guards[guard] for guard in policy.guards)
         if not refused and (policy.margins is None or c2 >= c + policy.margins[source]):
             accepted.append((c2, second))
             if policy.combine == "cascade":
@@ -74,11 +74,11 @@ def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]
 
 
 def against(first: Pass, accepted: Sequence[tuple[float, Pass]]) -> list[Pass]:
-    return [row for _, row in accepted if row.answer != first.answer]
+    return [row for _, row in accepted if row.record.answer != first.record.answer]
 
 
 def agreeing(first: Pass, accepted: Sequence[tuple[float, Pass]]) -> Pass | None:
     """The first of two that say the same, and not what the first pass said."""
     others = against(first, accepted)
-    said = [row.answer for row in others]
-    return next((row for row in others if said.count(row.answer) > 1), None)
+    said = [row.record.answer for row in others]
+    return next((row for row in others if said.count(row.record.answer) > 1), None)

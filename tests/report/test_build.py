@@ -115,9 +115,11 @@ def test_the_oracle_is_right_wherever_the_policy_had_a_right_answer_on_offer(stu
     offered = 0
     for passes in rows_of(space):
         first, _ = decide(Policy(first=policy.first), passes)
-        consulted = first.signals[policy.signal] < policy.threshold
+        consulted = first.record.signals[policy.signal] < policy.threshold
         seconds = [passes[name] for name in policy.sources] if consulted else []
-        offered += any(row.right for row in (passes["none"], first, *seconds) if row.status == "decoded")
+        offered += any(
+            row.right for row in (passes["none"], first, *seconds) if row.record.status == "decoded"
+        )
     base = built.summary["arms"]["baseline"]["accuracy"]
     mine = built.summary["arms"]["heedful"]["accuracy"]
     assert built.summary["oracle"] == pytest.approx(offered / 300)
@@ -127,7 +129,9 @@ def test_the_oracle_is_right_wherever_the_policy_had_a_right_answer_on_offer(stu
 def test_model_calls_are_those_of_the_ledger(study):
     space, built = study
     lock = read_json(space.lock, "")
-    assert built.summary["model_calls"] == sum(row.calls for row in Ledger(space.ledger).passes.values())
+    assert built.summary["model_calls"] == sum(
+        row.record.calls for row in Ledger(space.ledger).passes.values()
+    )
     assert built.summary["rerun_calls"] == lock["fit"]["policies"] * 300
     assert "at least one call per policy and row" in read(space, "report.html")
 
@@ -136,10 +140,14 @@ def test_passes_of_an_earlier_prompt_were_calls_too(tmp_path):
     space = make_study(tmp_path / "before", n=40)
     now = build_report(space).summary
     rows = list(Ledger(space.ledger).passes.values())
-    before = [replace(row, prompt="before") for row in rows if (row.side, row.source) == ("test", "rule")]
+    before = [
+        replace(row, record=replace(row.record, prompt="before"))
+        for row in rows
+        if (row.side, row.record.source) == ("test", "rule")
+    ]
     space.ledger.write_bytes(b"".join(written_row(row) for row in (*before, *rows)))
     then = build_report(space).summary
-    assert then["model_calls"] - now["model_calls"] == sum(row.calls for row in before) > 0
+    assert then["model_calls"] - now["model_calls"] == sum(row.record.calls for row in before) > 0
     assert then["arms"] == now["arms"]
 
 
@@ -172,7 +180,11 @@ def test_a_study_without_banks_or_controls_still_reports(tmp_path):
 
 def test_a_source_that_was_not_recorded_is_named(tmp_path):
     space = make_study(tmp_path / "gap", n=40)
-    rows = [row for row in Ledger(space.ledger).passes.values() if (row.side, row.source) != ("test", "vote")]
+    rows = [
+        row
+        for row in Ledger(space.ledger).passes.values()
+        if (row.side, row.record.source) != ("test", "vote")
+    ]
     space.ledger.write_bytes(b"".join(written_row(row) for row in rows))
     build_report(space)
     assert "Not recorded on the test side: vote." in read(space, "report.md")

@@ -31,7 +31,7 @@ def evaluation(study):
 
 
 def decoded(rows, bank):
-    return [passes for passes in rows if passes[bank].status == "decoded"]
+    return [passes for passes in rows if passes[bank].record.status == "decoded"]
 
 
 def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(evaluation, rows):
@@ -40,7 +40,7 @@ def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(evaluatio
     second = {True: [], False: []}
     gain = {True: [], False: []}
     for passes in changed:
-        c, c2 = (passes[name].signals["mean"] for name in ("none", "rule"))
+        c, c2 = (passes[name].record.signals["mean"] for name in ("none", "rule"))
         second[passes["rule"].right].append(c2)
         gain[passes["rule"].right].append(c2 - c)
     assert (found.helps, found.hurts) == (len(second[True]), len(second[False]))
@@ -52,7 +52,7 @@ def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(evaluatio
 
 def test_the_signal_sweep_takes_the_best_gate_of_the_fit_side_and_tests_it(evaluation, rows, fit_rows):
     found = next(one for one in evaluation.signals if one.signal == "mean")
-    known = [passes["none"].signals["mean"] for passes in fit_rows]
+    known = [passes["none"].record.signals["mean"] for passes in fit_rows]
     best = max(
         recount(fit_rows, gate(bank, float(np.percentile(known, percentile)))).right
         for bank in ("rule", "exemplar")
@@ -80,7 +80,7 @@ def test_bins_hold_every_row_once_and_rise_in_confidence(evaluation, rows):
     assert all(one.high <= other.low for one, other in pairwise(bins))
     for name, source in (("baseline", "none"), ("always-rule", "rule")):
         right = sum(
-            (passes[source] if passes[source].status == "decoded" else passes["none"]).right
+            (passes[source] if passes[source].record.status == "decoded" else passes["none"]).right
             for passes in rows
         )
         assert sum(one.right[name].value * one.right[name].n for one in bins) == pytest.approx(right)
@@ -88,7 +88,7 @@ def test_bins_hold_every_row_once_and_rise_in_confidence(evaluation, rows):
 
 def test_coverage_ends_at_the_accuracy_of_the_baseline(evaluation, rows):
     assert evaluation.coverage[-1].accuracy == evaluation.baseline.accuracy
-    surest = sorted(rows, key=lambda passes: -passes["none"].signals["mean"])[:30]
+    surest = sorted(rows, key=lambda passes: -passes["none"].record.signals["mean"])[:30]
     assert evaluation.coverage[0].accuracy.value == np.mean([passes["none"].right for passes in surest])
 
 
@@ -100,7 +100,7 @@ def test_entries_are_weighed_by_the_rows_that_recalled_them(evaluation, rows):
             mine = [
                 passes
                 for passes in decoded(rows, one.bank)
-                if one.entry in {seen.entry for seen in passes[one.bank].recalls}
+                if one.entry in {seen.entry for seen in passes[one.bank].record.recalls}
             ]
             assert one.rows == len(mine)
             assert one.helps == sum(p[one.bank].right and not p["none"].right for p in mine)
@@ -121,7 +121,7 @@ def test_platt_scaling_is_fitted_on_the_fit_side_and_measured_on_the_test_side(e
     for one in evaluation.calibration:
         given = decoded(rows, one.source)
         assert one.raw.measured.n == len(given)
-        errors = [(np.exp(p[one.source].signals["mean"]) - p[one.source].right) ** 2 for p in given]
+        errors = [(np.exp(p[one.source].record.signals["mean"]) - p[one.source].right) ** 2 for p in given]
         assert one.raw.brier.value == pytest.approx(np.mean(errors))
         assert one.raw.measured.brier == pytest.approx(np.mean(errors))
         assert one.raw.nll.value == pytest.approx(one.raw.measured.nll)

@@ -1,5 +1,6 @@
 """Route, accept and budget keep their promises."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
@@ -9,10 +10,15 @@ from hypothesis import strategies as st
 from heedful.stages.accept import judge
 from heedful.stages.budget import after_step, out_of_budget, passes_left
 from heedful.stages.route import choose_route
-from heedful.types import LEAST_SURE, Budget, Check, Policy, Spent
+from heedful.types import LEAST_SURE, Attempt, Budget, BudgetUse, Policy, Prompt
+from tests.making import decode
 
 sureties = st.one_of(st.none(), st.floats(-10, 0), st.just(LEAST_SURE))
 POLICY = Policy(sources=("rule",), margins={"rule": 0.1}, threshold=0.0)
+
+
+def attempt(guards):
+    return Attempt(source="rule", prompt=Prompt(messages=()), decode=decode("a"), guards=guards)
 
 
 @given(confidence=sureties, threshold=st.one_of(st.floats(-10, 0), st.sampled_from([inf, -inf])))
@@ -35,8 +41,9 @@ def test_a_policy_without_sources_never_consults(confidence):
 )
 def test_accepting_needs_every_guard_and_the_margin(baseline, candidate, reasons, margin):
     policy = Policy(sources=("rule",), margins=None if margin is None else {"rule": margin})
-    checks = [Check(guard="g", reason=reason) for reason in reasons]
-    accepted = judge(baseline, candidate, checks, "rule", policy).choice == "accept"
+    guards = {f"g{place}": reason for place, reason in enumerate(reasons)}
+    policy = replace(policy, guards=tuple(guards))
+    accepted = judge(baseline, candidate, attempt(guards), policy).choice == "accept"
     known = baseline is not None and candidate is not None and candidate > LEAST_SURE
     met = margin is None or (known and candidate >= baseline + margin)
     assert accepted == (met and not any(reasons))
@@ -45,7 +52,8 @@ def test_accepting_needs_every_guard_and_the_margin(baseline, candidate, reasons
 @given(margin=st.floats(-1, 1), extra=st.floats(0, 1), baseline=st.floats(-5, 0), candidate=st.floats(-5, 0))
 def test_a_larger_margin_never_accepts_more(margin, extra, baseline, candidate):
     def accepts(m):
-        return judge(baseline, candidate, (), "rule", Policy(margins={"rule": m})).choice == "accept"
+        policy = Policy(margins={"rule": m}, guards=())
+        return judge(baseline, candidate, attempt({}), policy).choice == "accept"
 
     assert accepts(margin) or not accepts(margin + extra)
 
@@ -56,7 +64,7 @@ def test_a_larger_margin_never_accepts_more(margin, extra, baseline, candidate):
     wants=st.lists(st.integers(0, 2), max_size=30),
 )
 def test_an_episode_never_spends_more_than_its_budget_nor_inside_its_cooldown(passes, cooldown, wants):
-    budget, spent, bought = Budget(passes=passes, cooldown=cooldown), Spent(), []
+    budget, spent, bought = Budget(passes=passes, cooldown=cooldown), BudgetUse(), []
     for want in wants:
         left = passes_left(budget, spent)
         made = 0 if out_of_budget(budget, spent) else (want if left is None else min(want, left))

@@ -1,8 +1,8 @@
 import pytest
 
 from heedful import ContractGuard
-from heedful.control import GUARDS
-from heedful.types import Step
+from heedful.passes import GUARDS
+from heedful.types import Decode, Message, Tool, ToolCall
 from tests.making import decode, task
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -33,9 +33,14 @@ def test_valid_refuses_what_is_not_allowed_and_passes_without_a_list():
 
 
 def test_progress_refuses_an_action_already_taken_at_this_observation():
-    history = (Step(observation="a locked door", action="push"), Step(observation="a hall", action="go"))
-    assert reason("progress", task("a locked door", history=history), decode("push")) == "progress:repeated"
-    assert reason("progress", task("a locked door", history=history), decode("go")) is None
+    steps = [("a locked door", "push"), ("a hall", "go")]
+    earlier = tuple(
+        message
+        for seen, done in steps
+        for message in (Message(role="user", content=seen), Message(role="assistant", content=done))
+    )
+    assert reason("progress", task("a locked door", earlier=earlier), decode("push")) == "progress:repeated"
+    assert reason("progress", task("a locked door", earlier=earlier), decode("go")) is None
     assert reason("progress", task("a locked door"), decode("push")) is None
 
 
@@ -43,3 +48,30 @@ def test_contract_asks_the_users_own_predicate():
     brief = ContractGuard(lambda asked, answer: len(answer) < 5)
     assert brief.refuses(task(), decode("old"), decode("new")) is None
     assert brief.refuses(task(), decode("old"), decode("far too long")) == "contract:broken"
+
+
+TOOL = Tool(name="add", parameters=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (ToolCall(name="add", arguments='{"n": 3}'), None),
+        (ToolCall(name="add", arguments='{"n": "x"}'), "format:tool-arguments"),
+        (ToolCall(name="add", arguments="three"), "format:tool-arguments"),
+        (ToolCall(name="multiply", arguments='{"n": 3}'), "format:unknown-tool"),
+    ],
+)
+def test_format_refuses_calls_of_unknown_tools_and_arguments_that_do_not_fit(call, expected):
+    said = Decode(text="", tool_calls=(call,), answer="a call")
+    assert reason("format", task(tools=(TOOL,)), said) == expected
+
+
+def test_progress_knows_a_call_that_was_made_here():
+    call = ToolCall(name="add", arguments='{"n": 3}')
+    earlier = (
+        Message(role="user", content="here"),
+        Message(role="assistant", content="", tool_calls=(call,)),
+    )
+    again = Decode(text="", tool_calls=(call,), answer='{"arguments": {"n": 3}, "name": "add"}')
+    assert reason("progress", task("here", earlier=earlier), again) == "progress:repeated"

@@ -61,7 +61,7 @@ def refine(
 ) -> None:
     """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
     from heedful.cli.build import open_writer
-    from heedful.cli.opening import pull_weights
+    from heedful.cli.resources import pull_weights
     from heedful.experiments.refine import Refined, Writer, bank_label
     from heedful.experiments.refine import refine as run
     from heedful.governance.retire import Terms

@@ -1,6 +1,6 @@
 """`heedful ask`: one question through the control loop."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,6 +28,9 @@ def ask(
     logprobs: Annotated[
         bool, typer.Option(help="Ask the endpoint for log-probs; agreement and ptrue need none.")
     ] = True,
+    patience: Annotated[
+        float, typer.Option(min=0.1, help="Seconds after the first answer; past them it stands.")
+    ] = 60.0,
     url: Url = None,
     model: ModelName = None,
     weights: Weights = "smollm2-135m",
@@ -36,11 +39,12 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question; memory is consulted only when the model is unsure."""
-    from heedful.cli.opening import open_bank, open_model, open_store, require_bank
+    from heedful.cli.resources import open_bank, open_model, open_store, require_bank
     from heedful.control import Controller
     from heedful.errors import StoreError
     from heedful.memory import MemoryBank
     from heedful.memory.journal import SqliteJournal
+    from heedful.ports import Bank
     from heedful.sources import MemorySource
     from heedful.types import Task
 
@@ -49,7 +53,8 @@ def ask(
         opened = open_store(store)
     except StoreError as error:  # memory can never take an answer away
         say(f"heedful: answering without memory: {error}")
-        memory, journal = MemoryBank(bank, ()), None
+        memory: Bank = MemoryBank(bank, ())
+        journal = None
     else:
         if bank != "default":
             require_bank(opened, bank)
@@ -59,6 +64,7 @@ def ask(
         policy=policy,
         sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
         journal=journal,
+        patience=patience,
     )
     task = Task(question=question, instructions=instructions, max_tokens=max_tokens)
     outcome = controller.answer_sync(task)
@@ -73,7 +79,7 @@ def ask(
     console.print(_story(outcome, recorded), style="dim", markup=False)
 
 
-def summary(outcome: Outcome) -> dict[str, Any]:
+def summary(outcome: Outcome) -> dict[str, object]:
     """The stable fields of an answer."""
     verdict = outcome.verdict
     return {

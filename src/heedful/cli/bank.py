@@ -1,5 +1,6 @@
 """`heedful bank`: what is in memory."""
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,7 +10,7 @@ import typer
 from heedful.cli.govern import SourceName, StudyFolder
 from heedful.cli.options import BankName, Json, Store
 from heedful.cli.output import print_json, result, say
-from heedful.types import Entry, Kind, State
+from heedful.types import Entry, Kind, Mark, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,11 +44,11 @@ def import_(
     json: Json = False,
 ) -> None:
     """Add the entries of a file: all of them, or none when a line is bad (unless --skip-bad)."""
-    from heedful.cli.opening import open_store
+    from heedful.cli.resources import open_store
     from heedful.memory.formats import read_entries
 
     entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
-    new = open_store(store).put(bank, entries)
+    new = asyncio.run(open_store(store).put(bank, entries))
     for number, problem in bad:
         say(f"heedful: {file.name} line {number} was left out: {problem}")
     if json:
@@ -71,7 +72,7 @@ def add(
     json: Json = False,
 ) -> None:
     """Add one entry, or a new version of one."""
-    from heedful.cli.opening import open_store
+    from heedful.cli.resources import open_store
     from heedful.errors import UsageError
     from heedful.memory.entries import new_entry
 
@@ -80,8 +81,8 @@ def add(
     except ValueError as error:
         raise UsageError(f"the entry was not added: {error}") from error
     opened = open_store(store)
-    new = opened.put(bank, [entry])
-    entry = opened.entry(bank, entry.id)
+    new = asyncio.run(opened.put(bank, [entry]))
+    entry = asyncio.run(opened.entry(bank, entry.id))
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
@@ -99,12 +100,12 @@ def ls(
     json: Json = False,
 ) -> None:
     """List entries with their state."""
-    from heedful.cli.opening import open_store, require_bank
+    from heedful.cli.resources import open_store, require_bank
 
     opened = open_store(store)
     if bank is not None:
         require_bank(opened, bank)
-    names = [bank] if bank is not None else list(opened.banks())
+    names = [bank] if bank is not None else list(asyncio.run(opened.banks()))
     found = {
         name: [e for e in _sorted(opened, name, sort) if state is None or e.state == state] for name in names
     }
@@ -129,7 +130,7 @@ def evidence(
 ) -> None:
     """Show what each entry did: uses, helps, hurts, mean utility with its interval."""
     from heedful.cli.govern import bank_standings, standing_fields
-    from heedful.cli.opening import open_store, require_bank
+    from heedful.cli.resources import open_store, require_bank
     from heedful.governance.evidence import by_harm
 
     opened = open_store(store)
@@ -158,19 +159,20 @@ def evidence(
 @app.command()
 def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: Json = False) -> None:
     """Show an entry: content, versions, changes of state, evidence."""
+    from dataclasses import asdict
     from datetime import datetime
 
-    from heedful.cli.opening import open_store, require_bank
+    from heedful.cli.resources import open_store, require_bank
 
     opened = open_store(store)
     require_bank(opened, bank)
-    found = opened.entry(bank, entry)
-    evidence = [e for e in opened.evidence(bank) if e.entry == found.id]
+    found = asyncio.run(opened.entry(bank, entry))
+    evidence = [e for e in asyncio.run(opened.evidence(bank)) if e.entry == found.id]
     seen = Counter("help" if e.utility > 0 else "hurt" if e.utility < 0 else "none" for e in evidence)
-    history = opened.history(bank, found.id)
-    versions = [version.digest for version in opened.versions(bank, found.id)]
+    history = asyncio.run(opened.history(bank, found.id))
+    versions = [version.digest for version in asyncio.run(opened.versions(bank, found.id))]
     if json:
-        changes = [{"at": at, "state": state, "reason": reason} for at, state, reason in history]
+        changes = [asdict(change) for change in history]
         counted = {"uses": len(evidence), "helps": seen["help"], "hurts": seen["hurt"]}
         print_json(
             {"bank": bank, **_fields(found), "versions": versions, "history": changes, "evidence": counted}
@@ -182,8 +184,9 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     lines += [f"  source: {found.source}"] if found.source else []
     lines += [f"  version: {found.digest[:12]} ({len(versions)} in all)"]
     lines += [f"  evidence: {len(evidence)} uses, {seen['help']} helps, {seen['hurt']} hurts"]
-    for at, state, reason in history:
-        lines.append(f"  {datetime.fromtimestamp(at):%Y-%m-%d %H:%M} {state}: {reason or 'no reason given'}")
+    for change in history:
+        when, why = datetime.fromtimestamp(change.at), change.reason or "no reason given"
+        lines.append(f"  {when:%Y-%m-%d %H:%M} {change.state}: {why}")
     result().print("\n".join(lines), markup=False)
 
 
@@ -220,13 +223,13 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a bank in a format that `import` reads back; only JSON lines keep everything."""
-    from heedful.cli.opening import open_store, require_bank
+    from heedful.cli.resources import open_store, require_bank
     from heedful.errors import UsageError
     from heedful.memory.formats import format_of, write_entries
 
     opened = open_store(store)
     require_bank(opened, bank)
-    entries = opened.entries(bank)
+    entries = asyncio.run(opened.entries(bank))
     if json:
         print_json({"bank": bank, "entries": [_fields(entry) for entry in entries]})
         return
@@ -248,20 +251,20 @@ def export(
 
 
 def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
-    entries = store.entries(bank)
+    entries = asyncio.run(store.entries(bank))
     if by == "age":
         return entries
     from heedful.governance.evidence import by_harm, standings
 
-    return [one.entry for one in by_harm(standings(entries, store.evidence(bank)))]
+    return [one.entry for one in by_harm(standings(entries, asyncio.run(store.evidence(bank))))]
 
 
 def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:
-    from heedful.cli.opening import open_store, require_bank
+    from heedful.cli.resources import open_store, require_bank
 
     opened = open_store(store)
     require_bank(opened, bank)
-    changed = opened.mark(bank, entry, state, reason)
+    [changed] = asyncio.run(opened.mark(bank, [Mark(entry=entry, state=state, reason=reason)]))
     if json:
         print_json({"bank": bank, **_fields(changed)})
         return

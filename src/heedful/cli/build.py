@@ -39,7 +39,7 @@ def build(
     json: Json = False,
 ) -> None:
     """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run goes on."""
-    from heedful.cli.opening import pull_weights
+    from heedful.cli.resources import pull_weights
     from heedful.experiments.build import (
         build_exemplars,
         build_rules,
@@ -73,7 +73,7 @@ def build(
 
 def open_writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
     """The model that writes: an endpoint, other weights, or the study's own model."""
-    from heedful.cli.opening import open_embedded, open_model
+    from heedful.cli.resources import open_embedded, open_model
 
     if url is not None:
         return open_model(url, name, "", None, logprobs=False)

@@ -41,7 +41,7 @@ def compare(
     """Ask a solver a benchmark's problems without memory and with each whole memory in its prompt."""
     from heedful.benchmarks import BENCHMARKS
     from heedful.benchmarks.items import data_folder
-    from heedful.cli.opening import open_model
+    from heedful.cli.resources import open_model
     from heedful.errors import UsageError
     from heedful.experiments.compare import Longer
     from heedful.experiments.compare import compare as run

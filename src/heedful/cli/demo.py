@@ -31,14 +31,14 @@ def demo(
     json: Json = False,
 ) -> None:
     """Run a small study on a made-up company: no memory, memory always, and heedful."""
-    from heedful.cli.opening import open_model, open_store, pull_weights
+    from heedful.cli.resources import open_model, open_store, pull_weights
     from heedful.demo.scenario import entries
 
     start = time.perf_counter()
     model = open_model(None, None, "smollm2-135m", threads)
     pull_weights("all-minilm-l6-v2")
     opened = open_store(store)
-    opened.put("demo", entries())
+    asyncio.run(opened.put("demo", entries()))
     folder = opened.database.path.parent / "demo-study"
     shown, outcome = asyncio.run(_shown(model, opened, folder, limit))
     seconds = time.perf_counter() - start
@@ -66,7 +66,7 @@ async def _shown(
 def _draw(shown: "Shown", outcome: "Outcome", store: "SqliteStore") -> None:
     from rich.table import Table
 
-    from heedful.cli.explain import explain
+    from heedful.cli.explain import entry_texts, explain
     from heedful.memory.journal import SqliteJournal
     from heedful.stats.intervals import wilson
 
@@ -94,8 +94,9 @@ def _draw(shown: "Shown", outcome: "Outcome", store: "SqliteStore") -> None:
     )
     always = shown.always_answer(shown.telling())
     console.print(f"\n[bold]One decision[/bold] (with memory always in the prompt: {always!r})")
-    record = SqliteJournal(store.database).find(outcome.decision)
-    console.print("\n".join(explain(record, store.version)), markup=False, soft_wrap=True)
+    decision = asyncio.run(SqliteJournal(store.database).find(outcome.decision))
+    texts = asyncio.run(entry_texts(decision, store))
+    console.print("\n".join(explain(decision, texts)), markup=False, soft_wrap=True)
     _draw_harm(shown, store)
 
 
@@ -107,7 +108,7 @@ def _draw_harm(shown: "Shown", store: "SqliteStore") -> None:
         return
     console.print("\n[bold]Entries that did harm[/bold] when memory was always in the prompt")
     for score in scores[:6]:
-        entry = store.entry("demo", score.entry)
+        entry = asyncio.run(store.entry("demo", score.entry))
         tags = f" ({', '.join(entry.tags)})" if entry.tags else ""
         line = f"  {score.hurts} hurts, {score.helps} helps  {entry.id}{tags}: {entry.text}"
         console.print(line, markup=False, soft_wrap=True)

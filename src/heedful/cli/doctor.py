@@ -1,5 +1,6 @@
 """`heedful doctor`: is everything in place?"""
 
+import asyncio
 import importlib
 import os
 import sys
@@ -76,14 +77,14 @@ def _weights() -> str:
 
 
 def _store(path: Path | None) -> str:
-    from heedful.cli.opening import open_store
+    from heedful.cli.resources import open_store
 
     opened = open_store(path)
     with opened.database.reading() as connection:
         (state,) = connection.execute("PRAGMA integrity_check").fetchone()
     if state != "ok":
         raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
-    banks = opened.banks()
+    banks = asyncio.run(opened.banks())
     return f"{opened.database.path}: {len(banks)} banks, {sum(banks.values())} entries, sound"
 
 
@@ -96,8 +97,6 @@ def _key() -> str:
 
 
 def _endpoint(url: str) -> str:
-    import asyncio
-
     from heedful.models.chat import ChatModel
     from heedful.types import Message, Prompt
 

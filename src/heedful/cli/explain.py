@@ -1,98 +1,113 @@
-"""A decision record in words."""
+"""A decision in words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from heedful.errors import HeedfulError
+from heedful.sources.memory import memory_settings
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Entry
 
-FindEntry = Callable[[str, str, str], Entry]
+if TYPE_CHECKING:
+    from heedful.credit import AnswerWithout
+    from heedful.ports import Store
+    from heedful.records import CandidateRecord, Decision, PassRecord, RecallRef
+
+EntryTexts = Mapping["RecallRef", str]
 
 
-def explain(record: dict[str, Any], find: FindEntry) -> list[str]:
+async def entry_texts(decision: "Decision", store: "Store") -> EntryTexts:
+    """What the recalled entries said then, as far as the store has these versions."""
+    texts = {}
+    for record in decision.passes:
+        settings = memory_settings(decision.sources.get(record.source, {}))
+        for recall in record.recalls:
+            try:
+                bank = "" if settings is None else settings.bank
+                texts[recall] = (await store.version(bank, recall.entry, recall.version)).text
+            except HeedfulError:
+                texts[recall] = f"(version {recall.version[:12]}, not in this store)"
+    return texts
+
+
+def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
     """The decision step by step, as lines for a person."""
-    policy = record["policy"]
+    model = decision.model
     lines = [
-        f"decision {record['decision']}, {datetime.fromtimestamp(record['at']):%Y-%m-%d %H:%M:%S}, "
-        f"{record['model']['name']} ({record['model']['endpoint']})",
-        f"question   {record['task']['question']}",
-        f"1 answer   {_quoted(record['baseline'])}",
+        f"decision {decision.id}, {datetime.fromtimestamp(decision.at):%Y-%m-%d %H:%M:%S}, "
+        f"{model.name} ({model.endpoint})",
+        f"question   {decision.task.question or decision.task.search_text}",
+        f"1 answer   {_quoted(decision.first)}",
+        *_recalls(decision.first, texts),
+        f"2 sure?    {_routed(decision)}",
     ]
-    if record["baseline"]["recalls"]:
-        lines += _recalls(record, record["baseline"], find)
-    lines.append(f"2 sure?    {_routed(record)}")
-    for candidate in record["candidates"]:
-        lines.append(f"3 again    {candidate['source']}: {_quoted(candidate)}")
-        lines += _recalls(record, candidate, find)
-        lines.append(f"4 verdict  {_judged(record, candidate, policy)}")
-    if record["verdict"] is not None and not record["candidates"]:
-        lines.append(f"4 verdict  rollback: {record['verdict']['reason']}")
-    for fault in record["faults"]:
-        lines.append(f"  survived {fault['stage']}: {fault['error']}")
-    tokens = sum(p["tokens"]["prompt"] + p["tokens"]["completion"] for p in _passes(record))
-    cached = sum(p["tokens"]["cached"] for p in _passes(record))
-    calls = "1 call" if record["calls"] == 1 else f"{record['calls']} calls"
-    lines.append(f"→ answer   {record['answer']}")
+    for candidate in decision.candidates:
+        if candidate.record.status == "decoded":
+            lines.append(f"3 again    {candidate.record.source}: {_quoted(candidate.record)}")
+            lines += _recalls(candidate.record, texts)
+        lines.append(f"4 verdict  {_judged(decision, candidate)}")
+    if decision.verdict is not None and decision.verdict.reason == "patience":
+        lines.append("4 verdict  rollback: patience ran out, so the first answer stands")
+    for fault in decision.faults:
+        lines.append(f"  survived {fault.stage}: {fault.error}")
+    calls = "1 call" if decision.calls == 1 else f"{decision.calls} calls"
+    lines.append(f"→ answer   {decision.answer}")
     lines.append(
-        f"  cost     {calls}, {tokens} tokens ({cached} cached), {record['seconds']:.2f} s, "
-        f"of which heedful's own {record['overhead_seconds'] * 1000:.1f} ms"
+        f"  cost     {calls}, {decision.usage.tokens} tokens ({decision.usage.cached_tokens} cached), "
+        f"{decision.seconds:.2f} s, of which heedful's own {decision.overhead_seconds * 1000:.1f} ms"
     )
     return lines
 
 
-def left_out_lines(record: dict[str, Any], left_out: Sequence[dict[str, Any]]) -> list[str]:
+def without_lines(answers: Sequence["AnswerWithout"]) -> list[str]:
     """What each recalled entry did, found by decoding without it."""
     lines = ["without each recalled entry:"]
-    for one in left_out:
-        effect = "flips the answer" if one["flipped"] else "changes nothing"
-        lines.append(f"  {one['entry']}: {effect}: {one['answer']!r}")
-    flipping = [one["entry"] for one in left_out if one["flipped"]]
+    for without in answers:
+        effect = "flips the answer" if without.flipped else "changes nothing"
+        lines.append(f"  {without.entry}: {effect}: {without.answer!r}")
+    flipping = [without.entry for without in answers if without.flipped]
     lines.append(
-        f"the answer hangs on {', '.join(flipping)}" if flipping else "no single entry carries the answer"
+        f"the answer depends on {', '.join(flipping)}" if flipping else "no single entry carries the answer"
     )
     return lines
 
 
-def _passes(record: dict[str, Any]) -> list[dict[str, Any]]:
-    return [record["baseline"], *record["candidates"]]
+def without_fields(answers: Sequence["AnswerWithout"]) -> list[dict[str, object]]:
+    return [asdict(without) for without in answers]
 
 
-def _quoted(attempt: dict[str, Any]) -> str:
-    return repr(attempt["answer"]) if attempt["answer"] else f"no answer in {attempt['text']!r}"
+def _quoted(record: "PassRecord") -> str:
+    return repr(record.answer) if record.answer else f"no answer in {record.text!r}"
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
-def _routed(record: dict[str, Any]) -> str:
-    policy, route = record["policy"], record["route"]
-    threshold = policy["threshold"]
-    bar = f"the policy says {threshold}" if isinstance(threshold, str) else f"threshold {threshold:.3f}"
-    measured = policy["signal"] in SIGNALS and SIGNALS[policy["signal"]].needs == "logprobs"
-    confidence = f"{policy['signal']} log-prob" if measured else policy["signal"]
-    return f"{confidence} {_number(record['confidence'])}, {bar}: {route['choice']} ({route['reason']})"
+def _routed(decision: "Decision") -> str:
+    policy, route = decision.policy, decision.route
+    words = {float("-inf"): "never", float("inf"): "always"}
+    word = words.get(policy.threshold)
+    bar = f"the policy says {word}" if word else f"threshold {policy.threshold:.3f}"
+    measured = policy.signal in SIGNALS and SIGNALS[policy.signal].needs == "logprobs"
+    confidence = f"{policy.signal} log-prob" if measured else policy.signal
+    return f"{confidence} {_number(decision.confidence)}, {bar}: {route.choice} ({route.reason})"
 
 
-def _judged(record: dict[str, Any], candidate: dict[str, Any], policy: dict[str, Any]) -> str:
-    verdict, margins = candidate["verdict"], policy["margins"]
-    compared = f"confidence {_number(candidate['confidence'])} against {_number(record['confidence'])}"
-    if margins is not None:
-        compared += f" + margin {margins[candidate['source']]:g}"
-    refused = [check["reason"] for check in candidate["checks"] if check["reason"]]
+def _judged(decision: "Decision", candidate: "CandidateRecord") -> str:
+    record, verdict, policy = candidate.record, candidate.verdict, decision.policy
+    if record.status == "failed":
+        return f"rollback: the pass of {record.source} failed"
+    if record.status == "nothing":
+        return f"rollback: nothing recalled from {record.source}"
+    compared = f"confidence {_number(candidate.confidence)} against {_number(decision.confidence)}"
+    if policy.margins is not None:
+        compared += f" + margin {policy.margins[record.source]:g}"
+    refused = [reason for guard in policy.guards if (reason := record.guards.get(guard))]
     guards = f"guards refuse: {', '.join(refused)}" if refused else "guards pass"
-    return f"{compared}; {guards}: {verdict['choice']} ({verdict['reason']})"
+    return f"{compared}; {guards}: {verdict.choice} ({verdict.reason})"
 
 
-def _recalls(record: dict[str, Any], attempt: dict[str, Any], find: FindEntry) -> list[str]:
-    bank = record["sources"].get(attempt["source"], {}).get("bank", "")
-    return [f"           {r['score']:.2f} {r['entry']}: {_text(bank, r, find)}" for r in attempt["recalls"]]
-
-
-def _text(bank: str, recall: dict[str, Any], find: FindEntry) -> str:
-    try:
-        return find(bank, recall["entry"], recall["version"]).text
-    except HeedfulError:
-        return f"(version {recall['version'][:12]}, not in this store)"
+def _recalls(record: "PassRecord", texts: EntryTexts) -> list[str]:
+    return [f"           {recall.score:.2f} {recall.entry}: {texts[recall]}" for recall in record.recalls]

@@ -1,5 +1,6 @@
 """`heedful govern`: retire entries on evidence."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -38,16 +39,17 @@ def govern(
     json: Json = False,
 ) -> None:
     """Show which entries the evidence condemns, and retire them with --apply."""
-    from heedful.cli.opening import open_store, require_bank
+    from heedful.cli.resources import open_store, require_bank
     from heedful.governance.retire import Terms, review
+    from heedful.types import Mark
 
     terms = Terms(rule=rule, confidence=confidence, max_share=max_share, quarantine=quarantine)
     opened = open_store(store)
     require_bank(opened, bank)
     found = review(bank_standings(opened, bank, study, source), terms)
     if apply:
-        marks = [(one.standing.entry.id, one.state, one.reason) for one in found.going]
-        opened.mark_all(bank, marks)
+        marks = [Mark(entry=one.standing.entry.id, state=one.state, reason=one.reason) for one in found.going]
+        asyncio.run(opened.mark(bank, marks))
     if json:
         going, spared = (list(map(_fields, side)) for side in (found.going, found.spared))
         print_json({"bank": bank, "rule": rule, "applied": apply, "going": going, "spared": spared})
@@ -72,9 +74,9 @@ def bank_standings(
     """What the store's evidence, or that of a study's fit side, says of a bank's entries."""
     from heedful.governance.evidence import standings
 
-    entries = store.entries(bank)
+    entries = asyncio.run(store.entries(bank))
     if study is None:
-        return standings(entries, store.evidence(bank))
+        return standings(entries, asyncio.run(store.evidence(bank)))
     from heedful.errors import UsageError
     from heedful.experiments.evidence import study_evidence
     from heedful.protocol.workspace import open_workspace

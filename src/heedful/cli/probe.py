@@ -20,7 +20,7 @@ def probe(
     json: Json = False,
 ) -> None:
     """Ask an endpoint a few questions and report which confidence signals it allows."""
-    from heedful.cli.opening import open_embedded
+    from heedful.cli.resources import open_embedded
     from heedful.models.chat import ChatModel
     from heedful.models.probe import probe as ask
 

@@ -118,14 +118,14 @@ def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Works
     space = open_workspace(place, out)
     setting = prepare(space.study, data)
     if any(bank.method != "bm25" for bank in setting.banks.values()):
-        from heedful.cli.opening import pull_weights
+        from heedful.cli.resources import pull_weights
 
         pull_weights("all-minilm-l6-v2")
     return space, setting
 
 
 def open_study_model(setting: "Setting") -> "Model":
-    from heedful.cli.opening import pull_weights
+    from heedful.cli.resources import pull_weights
     from heedful.models.catalogue import CATALOGUE
     from heedful.protocol.models import study_model
 

@@ -51,7 +51,7 @@ def list_(json: Json = False) -> None:
 @app.command()
 def pull(name: Name, json: Json = False) -> None:
     """Download weights (resumed if they were begun, checked by sha256); nothing to do if they are here."""
-    from heedful.cli.opening import pull_weights
+    from heedful.cli.resources import pull_weights
     from heedful.models import weights
 
     weights.status(name)

@@ -1,12 +1,16 @@
 """`heedful why`: a decision, explained."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.options import Json, Store, Threads
 from heedful.cli.output import print_json, result, say
+
+if TYPE_CHECKING:
+    from heedful.ports import Model
+    from heedful.records import Decision
 
 
 def why(
@@ -19,35 +23,35 @@ def why(
     json: Json = False,
 ) -> None:
     """Explain a recorded decision step by step."""
-    from heedful.cli.explain import explain, left_out_lines
-    from heedful.cli.opening import open_store
+    from heedful.cli.explain import entry_texts, explain, without_fields, without_lines
+    from heedful.cli.resources import open_store
+    from heedful.decisions import decision_fields
     from heedful.memory.journal import SqliteJournal
 
     opened = open_store(store)
-    record = SqliteJournal(opened.database).find(decision)
-    left_out = None
+    found = asyncio.run(SqliteJournal(opened.database).find(decision))
+    without = None
     if leave_one_out:
         from heedful.credit import leave_one_out as decode_without
 
         say("decoding again without each recalled entry …")
-        found = asyncio.run(decode_without(record, _model_of(record, threads), opened.version))
-        left_out = [{"entry": one.entry, "answer": one.answer, "flipped": one.flipped} for one in found]
+        without = asyncio.run(decode_without(found, _model_of(found, threads), opened.version))
     if json:
-        print_json(record if left_out is None else {**record, "leave_one_out": left_out})
+        told = {} if without is None else {"leave_one_out": without_fields(without)}
+        print_json({**decision_fields(found), **told})
         return
-    lines = explain(record, opened.version)
-    if left_out is not None:
-        lines += left_out_lines(record, left_out)
+    lines = explain(found, asyncio.run(entry_texts(found, opened)))
+    if without is not None:
+        lines += without_lines(without)
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def _model_of(record: dict[str, Any], threads: int | None) -> Any:
+def _model_of(decision: "Decision", threads: int | None) -> "Model":
     """The model that made the decision."""
-    from heedful.cli.opening import open_model
+    from heedful.cli.resources import open_model
     from heedful.models.chat import UNNAMED
 
-    model = record["model"]
-    if model["endpoint"] == "embedded":
-        return open_model(None, None, model["name"], threads)
-    name = None if model["name"] == UNNAMED else model["name"]
-    return open_model(model["endpoint"], name, "", threads)
+    model = decision.model
+    if model.endpoint == "embedded":
+        return open_model(None, None, model.name, threads)
+    return open_model(model.endpoint, None if model.name == UNNAMED else model.name, "", threads)

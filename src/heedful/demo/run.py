@@ -12,7 +12,7 @@ from heedful.decisions import read_policy
 from heedful.demo.scenario import SOURCE, write_study
 from heedful.ports import Journal, Model
 from heedful.protocol.record import Progress
-from heedful.protocol.replay import Replayed, Replayer
+from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.setting import Setting, prepare
 from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, side_table
 from heedful.protocol.workspace import Workspace
@@ -51,7 +51,7 @@ class Shown:
     policy: Policy
     """The one that was locked."""
     replayer: Replayer
-    arms: Mapping[str, Replayed]
+    arms: Mapping[str, PolicyReplay]
 
     @property
     def questions(self) -> list[Item]:

@@ -89,7 +89,7 @@ async def build_worked(
     for item in clean:
         rows = (row for row in ledger.passes.values() if row.task == item.id and row.right)
         if (row := next(rows, None)) is not None:
-            worked[item.id] = _in_form(row.text, setting.benchmark.exemplar(item))
+            worked[item.id] = _in_form(row.record.text, setting.benchmark.exemplar(item))
     return worked, Built(entries=(), leaked=len(pool) - len(clean), rollouts=_calls(ledger, SAMPLES))
 
 
@@ -209,9 +209,13 @@ def _groups(setting: Setting, ledger: Ledger, pool: Sequence[Item]) -> list[Grou
     mixed: list[Group] = []
     others: list[Group] = []
     for item in pool:
-        rows = [row for row in ledger.passes.values() if row.task == item.id and row.status == "decoded"]
+        rows = [
+            row for row in ledger.passes.values() if row.task == item.id and row.record.status == "decoded"
+        ]
         worked = setting.benchmark.exemplar(item)
-        found = grouped([(row.text, row.right) for row in rows], None if worked is None else worked.response)
+        found = grouped(
+            [(row.record.text, row.right) for row in rows], None if worked is None else worked.response
+        )
         if found is not None:
             right, wrong = found
             group = Group(task=item.id, question=item.question, right=right, wrong=wrong)
@@ -253,4 +257,4 @@ def _pool(setting: Setting) -> Sequence[Item]:
 def _calls(ledger: Ledger, samples: int) -> int:
     """Calls for the greedy attempts and for so many samples each; the ledger may hold more."""
     asked = {"none", *(f"sample{sample}" for sample in range(1, samples + 1))}
-    return sum(row.calls for row in ledger.passes.values() if row.source in asked)
+    return sum(row.record.calls for row in ledger.passes.values() if row.record.source in asked)

@@ -7,6 +7,7 @@ Training-Free GRPO uses its experiences.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from heedful.errors import UsageError
 from heedful.memory.bank import MemoryBank
@@ -27,6 +28,7 @@ HEADING = "Experiences from earlier problems; read them first:"
 class WholeMemory:
     """A source that puts every entry into the prompt, in order."""
 
+    memory_free_first: ClassVar[bool] = False
     inner: MemorySource
 
     @property

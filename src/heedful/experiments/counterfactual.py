@@ -201,9 +201,12 @@ async def _again(asked: Experiment, table: Table, hit: Bools) -> Table:
     hits = table.rows(hit.nonzero()[0])
     title = "as it is, once more"
     varied = await asked.vary("again", title, hits, asked.entries, recalls=recalls, again=True)
-    fresh = iter(varied.table.column(asked.source).passes)
-    passes = zip(table.column(asked.source).passes, hit, strict=True)
-    column = make_column([next(fresh) if inside else row for row, inside in passes])
+    before, fresh = table.column(asked.source), varied.table.column(asked.source)
+    passes, right = list(before.passes), before.right.copy()
+    right[hit] = fresh.right
+    for place, row in zip(hit.nonzero()[0], fresh.passes, strict=True):
+        passes[place] = row
+    column = make_column(passes, right.tolist())
     return replace(table, columns={**table.columns, asked.source: column})
 
 
@@ -274,7 +277,8 @@ def _require_equal_off_target(repair: Column, corrupt: Column, hit: Bools, table
     """Rows without an edited entry must be the same pass under both edits."""
     for place in (~hit).nonzero()[0]:
         one, other = repair.passes[place], corrupt.passes[place]
-        if (one.prompt, one.text, one.right) != (other.prompt, other.text, other.right):
+        right = repair.right[place] == corrupt.right[place]
+        if not right or (one.prompt, one.text) != (other.prompt, other.text):
             raise HeedfulError(
                 f"task {table.tasks[place]} recalled no edited entry but differs between repair and corrupt: "
                 "the comparison is void"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from heedful.experiments.counterfactual import original_recalls
 from heedful.experiments.derive import Experiment, frozen, only
-from heedful.protocol.ledger import Pass
 from heedful.types import Recall, Side
 
 
@@ -46,7 +45,7 @@ async def credit(asked: Experiment) -> Credits:
     plain, column = table.column("none"), table.column(source)
     seed = setting.study.seeds[0]  # recalls and greedy passes are the same under every seed
     changed = {
-        table.tasks[at]: column.passes[at]
+        table.tasks[at]: bool(column.right[at])
         for at in (column.decoded & (plain.right != column.right)).nonzero()[0].tolist()
         if table.seeds[at] == seed
     }
@@ -57,9 +56,9 @@ async def credit(asked: Experiment) -> Credits:
         folder / f"{source}-again", "once more", sources, changed, seeds=[seed]
     )
     stable = {
-        task: row
-        for task, row in changed.items()
-        if ledger.passes[side, seed, source, task].right == row.right
+        task: right
+        for task, right in changed.items()
+        if ledger.passes[side, seed, source, task].right == right
     }
     most = max((len(recalls[task]) for task in stable), default=0)
     without: dict[str, dict[str, bool]] = {task: {} for task in stable}
@@ -74,7 +73,7 @@ async def credit(asked: Experiment) -> Credits:
             if left < len(recalls[task]):
                 row = ledger.passes[side, seed, source, task]
                 plainly = ledger.passes[side, seed, "none", task]
-                without[task][recalls[task][left].entry.id] = (row if row.calls else plainly).right
+                without[task][recalls[task][left].entry.id] = (row if row.record.calls else plainly).right
     counted = _counted(side, source, stable, without, calls)
     return replace(counted, rows=len(changed), unstable=len(changed) - len(stable))
 
@@ -89,19 +88,19 @@ def _without(recalls: Sequence[Recall], left: int) -> tuple[Recall, ...]:
 def _counted(
     side: Side,
     source: str,
-    changed: Mapping[str, Pass],
+    changed: Mapping[str, bool],
     without: Mapping[str, Mapping[str, bool]],
     calls: int,
 ) -> Credits:
     counts: dict[str, list[int]] = {}
     shared = 0
-    for task, row in changed.items():
-        carried = {entry for entry, right in without[task].items() if right != row.right}
+    for task, right in changed.items():
+        carried = {entry for entry, then in without[task].items() if then != right}
         shared += not carried
         for entry in without[task]:
             tally = counts.setdefault(entry, [0, 0, 0, 0])
-            tally[0 if row.right else 1] += 1
-            tally[2 if row.right else 3] += entry in carried
+            tally[0 if right else 1] += 1
+            tally[2 if right else 3] += entry in carried
     found = [
         Credit(entry=entry, helps=h, hurts=u, carried_helps=ch, carried_hurts=cu)
         for entry, (h, u, ch, cu) in counts.items()

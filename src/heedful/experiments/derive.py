@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from heedful import arms
 from heedful.decisions import read_policy
@@ -63,6 +63,7 @@ def only(setting: Setting, side: Side, source: str) -> Sources:
 class FixedRetrieval:
     """A memory source that finds what was found before, whatever it says now."""
 
+    memory_free_first: ClassVar[bool] = False
     inner: MemorySource
     found: Mapping[str, Sequence[Recall]]
     """Per task."""

@@ -53,8 +53,8 @@ def _fit_table(space: Workspace, source: str) -> Table:
     banks = [name for name, settings in study.sources.items() if settings.kind == "memory"]
     if source not in banks:
         raise UsageError(f"the study {study.name} has no bank {source!r}; it has {', '.join(banks)}")
-    told = {row.task for row in passes if row.source == source}
-    shared = [row.task for row in passes if row.source == "none" and row.task in told]
+    told = {row.task for row in passes if row.record.source == source}
+    shared = [row.task for row in passes if row.record.source == "none" and row.task in told]
     if not shared:
         raise UsageError(f"nothing of {source} is recorded yet: heedful study record goes on")
     return read_table(ledger, "fit", list(dict.fromkeys(shared)), study.seeds)

@@ -2,5 +2,6 @@
 
 from heedful.memory.bank import MemoryBank
 from heedful.memory.sqlite import SqliteStore
+from heedful.memory.stored import StoredBank
 
-__all__ = ["MemoryBank", "SqliteStore"]
+__all__ = ["MemoryBank", "SqliteStore", "StoredBank"]

@@ -62,13 +62,21 @@ class MemoryBank:
             hits = await asyncio.to_thread(self._search, query, limit)
         return tuple(Recall(entry=self._live[place], score=score) for place, score in hits)
 
+    async def build(self) -> None:
+        """Build the index now, off the event loop, rather than at the first recall."""
+        if self._live:
+            await asyncio.to_thread(self._built)
+
     def _search(self, query: str, limit: int) -> list[tuple[int, float]]:
+        return self._built().search(query, limit)
+
+    def _built(self) -> "Index":
         with self._building:
             if self._index is None:
-                self._index = self._build()
-        return self._index.search(query, limit)
+                self._index = self._make_index()
+        return self._index
 
-    def _build(self) -> "Index":
+    def _make_index(self) -> "Index":
         from heedful.memory.dense import DenseIndex
         from heedful.memory.lexical import LexicalIndex
         from heedful.memory.rerank import RerankIndex

@@ -1,16 +1,19 @@
 """The SQLite file that holds banks, evidence and decisions."""
 
+import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 from weakref import finalize
 
 from heedful.errors import StoreError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+T = TypeVar("T")
 SCHEMA = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY, at REAL NOT NULL, bank TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
@@ -33,6 +36,11 @@ CREATE TABLE vectors (
     model TEXT NOT NULL, text TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (model, text)
 );
 """
+REVISIONS = """
+CREATE INDEX entries_by_revision ON entries (bank, seq);
+CREATE INDEX states_by_revision ON states (bank, seq);
+"""
+"""Since version 2: the newest change of a bank is found without reading the bank."""
 
 
 def default_path() -> Path:
@@ -68,10 +76,29 @@ class Database:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
                 raise StoreError(f"the store {self.path} was written by a newer heedful; upgrade heedful")
-            if version == 0:
-                for statement in SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+            for before, statements in enumerate((SCHEMA, REVISIONS)):
+                if version <= before:
+                    for statement in statements.split(";"):
+                        connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some work in a transaction, off the event loop; what it wrote is on disk when this returns."""
+
+        def all_or_nothing() -> T:
+            with self.writing() as connection:
+                return work(connection)
+
+        return await asyncio.to_thread(all_or_nothing)
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do some reading off the event loop."""
+
+        def reading() -> T:
+            with self.reading() as connection:
+                return work(connection)
+
+        return await asyncio.to_thread(reading)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -1,40 +1,47 @@
-"""Decision records in SQLite."""
+"""Decisions in SQLite."""
 
 import json
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from heedful.decisions import to_record
+from heedful.decisions import decision_fields, read_decision
 from heedful.errors import UsageError
 from heedful.memory.database import Database
-from heedful.types import Outcome
+from heedful.records import Decision
+
+_NEWEST = "SELECT record FROM decisions ORDER BY at DESC, rowid DESC LIMIT ?"
+_BY_ID = "SELECT record FROM decisions WHERE substr(id, 1, ?) = ? LIMIT 2"
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteJournal:
-    """Keeps decision records; a record is on disk when `record` returns."""
+    """Keeps decisions; one is on disk when `record` returns."""
 
     database: Database
 
-    def record(self, outcome: Outcome) -> None:
-        now = time.time()
-        row = (outcome.decision, now, json.dumps(to_record(outcome, now), ensure_ascii=False))
-        with self.database.writing() as connection:
-            connection.execute("INSERT INTO decisions (id, at, record) VALUES (?, ?, ?)", row)
+    async def record(self, decision: Decision) -> None:
+        row = (decision.id, decision.at, json.dumps(decision_fields(decision), ensure_ascii=False))
+        statement = "INSERT INTO decisions (id, at, record) VALUES (?, ?, ?)"
+        await self.database.write(lambda connection: connection.execute(statement, row))
 
-    def find(self, decision: str) -> dict[str, Any]:
-        """A record by its id, by a beginning of it, or `last`."""
-        with self.database.reading() as connection:
-            if decision == "last":
-                query, key = "SELECT record FROM decisions ORDER BY at DESC, rowid DESC LIMIT 1", ()
-                rows = connection.execute(query, key).fetchall()
-            else:
-                rows = connection.execute(
-                    "SELECT record FROM decisions WHERE substr(id, 1, ?) = ?", (len(decision), decision)
-                ).fetchall()
-        if len(rows) == 1:
-            record: dict[str, Any] = json.loads(rows[0]["record"])
-            return record
-        problem = "fits several decisions; give more of it" if rows else "is not a recorded decision"
+    async def find(self, decision: str) -> Decision:
+        query, values = (_NEWEST, (1,)) if decision == "last" else (_BY_ID, (len(decision), decision))
+        found = await self._decisions(query, values)
+        if len(found) == 1:
+            return found[0]
+        problem = "fits several decisions; give more of it" if found else "is not a recorded decision"
         raise UsageError(f"{decision!r} {problem}; heedful ask prints the id of each")
+
+    async def recent(self, limit: int) -> Sequence[Decision]:
+        return await self._decisions(_NEWEST, (limit,))
+
+    async def purge(self, before: float) -> int:
+        statement = "DELETE FROM decisions WHERE at < ?"
+        return await self.database.write(lambda connection: connection.execute(statement, (before,)).rowcount)
+
+    async def aclose(self) -> None:
+        self.database.close()
+
+    async def _decisions(self, query: str, values: tuple[object, ...]) -> list[Decision]:
+        rows = await self.database.read(lambda connection: connection.execute(query, values).fetchall())
+        return [read_decision(json.loads(row["record"])) for row in rows]

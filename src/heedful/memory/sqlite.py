@@ -3,18 +3,26 @@
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heedful.errors import UsageError
 from heedful.memory.database import Database
-from heedful.types import Entry, Evidence, State
+from heedful.types import Entry, Evidence, Mark, State, StateChange
 
 _CURRENT = """
 SELECT e.*, coalesce(s.state, 'active') AS state, coalesce(s.reason, '') AS reason
 FROM entries e
 LEFT JOIN states s ON s.seq = (SELECT max(seq) FROM states WHERE bank = e.bank AND id = e.id)
 WHERE e.seq = (SELECT max(seq) FROM entries WHERE bank = e.bank AND id = e.id) AND e.bank = ?
+ORDER BY (SELECT min(seq) FROM entries WHERE bank = e.bank AND id = e.id)
+"""
+_VERSIONS = "SELECT *, 'active' AS state, '' AS reason FROM entries WHERE bank = ? AND id = ? ORDER BY seq"
+_HISTORY = "SELECT at, state, reason FROM states WHERE bank = ? AND id = ? ORDER BY seq"
+_EVIDENCE = "SELECT entry, version, task, utility, decision FROM evidence WHERE bank = ? ORDER BY seq"
+_REVISION = """
+SELECT coalesce((SELECT max(seq) FROM entries WHERE bank = ?), 0)
+     + coalesce((SELECT max(seq) FROM states WHERE bank = ?), 0)
 """
 
 
@@ -24,118 +32,69 @@ class SqliteStore:
 
     database: Database
 
-    def put(self, bank: str, entries: Sequence[Entry]) -> int:
+    async def put(self, bank: str, entries: Sequence[Entry]) -> int:
         """Add versions, all or none; an entry that is there already keeps its state, and its version
         where the content is the same."""
-        with self.database.writing() as connection:
-            current = {entry.id: entry for entry in _read(connection, bank)}
-            new = 0
-            for entry in entries:
-                known = current.get(entry.id)
-                if known is None or known.digest != entry.digest:
-                    _append(connection, bank, entry)
-                    new += 1
-                if known is None and entry.state != "active":
-                    _mark(connection, bank, entry.id, entry.state, entry.reason)
-                current[entry.id] = entry
-        return new
+        return await self.database.write(lambda connection: _put(connection, bank, entries))
 
-    def banks(self) -> dict[str, int]:
-        """Every bank with how many entries it has."""
-        with self.database.reading() as connection:
-            rows = connection.execute("SELECT bank, count(DISTINCT id) FROM entries GROUP BY bank")
-            return dict(rows.fetchall())
+    async def banks(self) -> Mapping[str, int]:
+        query = "SELECT bank, count(DISTINCT id) FROM entries GROUP BY bank"
+        return dict(await self.database.read(lambda connection: connection.execute(query).fetchall()))
 
-    def entries(self, bank: str) -> Sequence[Entry]:
-        """The newest version of every entry in the order in which they came."""
-        with self.database.reading() as connection:
-            return _read(connection, bank)
+    async def revision(self, bank: str) -> int:
+        rows = await self._rows(_REVISION, bank, bank)
+        return int(rows[0][0])
 
-    def entry(self, bank: str, entry: str) -> Entry:
-        """One entry by id, or by a beginning of it that no other shares."""
-        entries = self.entries(bank)
-        found = [e for e in entries if e.id == entry] or [e for e in entries if e.id.startswith(entry)]
-        if len(found) == 1:
-            return found[0]
-        problem = (
-            f"{entry!r} could be {', '.join(e.id for e in found[:5])}" if found else f"no entry {entry!r}"
-        )
-        raise UsageError(f"bank {bank!r}: {problem}; heedful bank ls --bank {bank} lists them")
+    async def entries(self, bank: str) -> Sequence[Entry]:
+        return [_entry(row) for row in await self._rows(_CURRENT, bank)]
 
-    def version(self, bank: str, entry: str, digest: str) -> Entry:
-        """A past or present version of an entry, by its digest."""
-        for known in self.versions(bank, entry):
+    async def entry(self, bank: str, entry: str) -> Entry:
+        return _find(await self.entries(bank), bank, entry)
+
+    async def version(self, bank: str, entry: str, digest: str) -> Entry:
+        for known in await self.versions(bank, entry):
             if known.digest == digest:
                 return known
         raise UsageError(f"bank {bank!r} has no version {digest[:12]} of entry {entry!r}")
 
-    def versions(self, bank: str, entry: str) -> Sequence[Entry]:
-        """Every version of an entry, oldest first."""
-        with self.database.reading() as connection:
-            rows = connection.execute(
-                "SELECT *, 'active' AS state, '' AS reason FROM entries "
-                "WHERE bank = ? AND id = ? ORDER BY seq",
-                (bank, entry),
-            )
-            return [_entry(row) for row in rows.fetchall()]
+    async def versions(self, bank: str, entry: str) -> Sequence[Entry]:
+        return [_entry(row) for row in await self._rows(_VERSIONS, bank, entry)]
 
-    def history(self, bank: str, entry: str) -> list[tuple[float, State, str]]:
-        """Every change of an entry's state: when, to what, why."""
-        with self.database.reading() as connection:
-            rows = connection.execute(
-                "SELECT at, state, reason FROM states WHERE bank = ? AND id = ? ORDER BY seq", (bank, entry)
-            )
-            return [(at, state, reason) for at, state, reason in rows.fetchall()]
+    async def history(self, bank: str, entry: str) -> Sequence[StateChange]:
+        return [StateChange(**dict(row)) for row in await self._rows(_HISTORY, bank, entry)]
 
-    def mark(self, bank: str, entry: str, state: State, reason: str) -> Entry:
-        """Change an entry's state; a protected entry must be restored before it can be set aside."""
-        return self.mark_all(bank, [(entry, state, reason)])[0]
+    async def mark(self, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
+        return await self.database.write(lambda connection: [_mark(connection, bank, mark) for mark in marks])
 
-    def mark_all(self, bank: str, marks: Sequence[tuple[str, State, str]]) -> list[Entry]:
-        """Change the states of several entries (id, state, reason), all or none."""
-        changed = []
-        with self.database.writing() as connection:
-            for entry, state, reason in marks:
-                known = self.entry(bank, entry)
-                if state in ("quarantined", "retired") and known.state == "protected":
-                    raise UsageError(
-                        f"entry {known.id!r} is protected; heedful bank restore {known.id} first"
-                    )
-                if state != known.state or reason not in ("", known.reason):
-                    _mark(connection, bank, known.id, state, reason)
-                    known = replace(known, state=state, reason=reason)
-                changed.append(known)
-        return changed
+    async def observe(self, bank: str, evidence: Sequence[Evidence]) -> None:
+        rows = [(time.time(), bank, e.entry, e.version, e.task, e.utility, e.decision) for e in evidence]
+        statement = (
+            "INSERT INTO evidence (at, bank, entry, version, task, utility, decision) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)"
+        )
+        await self.database.write(lambda connection: connection.executemany(statement, rows))
 
-    def observe(self, bank: str, evidence: Sequence[Evidence]) -> None:
-        """Keep evidence; it is on disk when this returns."""
-        with self.database.writing() as connection:
-            connection.executemany(
-                "INSERT INTO evidence (at, bank, entry, version, task, utility, decision) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(time.time(), bank, e.entry, e.version, e.task, e.utility, e.decision) for e in evidence],
-            )
+    async def evidence(self, bank: str) -> Sequence[Evidence]:
+        return [Evidence(**dict(row)) for row in await self._rows(_EVIDENCE, bank)]
 
-    def evidence(self, bank: str) -> Sequence[Evidence]:
-        with self.database.reading() as connection:
-            rows = connection.execute(
-                "SELECT * FROM evidence WHERE bank = ? ORDER BY seq", (bank,)
-            ).fetchall()
-        return [
-            Evidence(
-                entry=row["entry"],
-                version=row["version"],
-                task=row["task"],
-                utility=row["utility"],
-                decision=row["decision"],
-            )
-            for row in rows
-        ]
+    async def aclose(self) -> None:
+        self.database.close()
+
+    async def _rows(self, query: str, *values: str) -> list[sqlite3.Row]:
+        return await self.database.read(lambda connection: connection.execute(query, values).fetchall())
+
+
+def _find(entries: Sequence[Entry], bank: str, wanted: str) -> Entry:
+    found = [e for e in entries if e.id == wanted] or [e for e in entries if e.id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    several = ", ".join(entry.id for entry in found[:5])
+    problem = f"{wanted!r} could be {several}" if found else f"no entry {wanted!r}"
+    raise UsageError(f"bank {bank!r}: {problem}; heedful bank ls --bank {bank} lists them")
 
 
 def _read(connection: sqlite3.Connection, bank: str) -> list[Entry]:
-    first_seen = " ORDER BY (SELECT min(seq) FROM entries WHERE bank = e.bank AND id = e.id)"
-    return [_entry(row) for row in connection.execute(_CURRENT + first_seen, (bank,)).fetchall()]
+    return [_entry(row) for row in connection.execute(_CURRENT, (bank,)).fetchall()]
 
 
 def _entry(row: sqlite3.Row) -> Entry:
@@ -151,25 +110,43 @@ def _entry(row: sqlite3.Row) -> Entry:
     )
 
 
+def _put(connection: sqlite3.Connection, bank: str, entries: Sequence[Entry]) -> int:
+    current = {entry.id: entry for entry in _read(connection, bank)}
+    new = 0
+    for entry in entries:
+        known = current.get(entry.id)
+        if known is None or known.digest != entry.digest:
+            _append(connection, bank, entry)
+            new += 1
+        if known is None and entry.state != "active":
+            _log_state(connection, bank, entry.id, entry.state, entry.reason)
+        current[entry.id] = entry
+    return new
+
+
 def _append(connection: sqlite3.Connection, bank: str, entry: Entry) -> None:
+    tags = json.dumps(list(entry.tags), ensure_ascii=False)
     connection.execute(
         "INSERT INTO entries (at, bank, id, digest, kind, text, response, tags, source) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            time.time(),
-            bank,
-            entry.id,
-            entry.digest,
-            entry.kind,
-            entry.text,
-            entry.response,
-            json.dumps(list(entry.tags), ensure_ascii=False),
-            entry.source,
+            *(time.time(), bank, entry.id, entry.digest),
+            *(entry.kind, entry.text, entry.response, tags, entry.source),
         ),
     )
 
 
-def _mark(connection: sqlite3.Connection, bank: str, entry: str, state: State, reason: str) -> None:
+def _mark(connection: sqlite3.Connection, bank: str, mark: Mark) -> Entry:
+    known = _find(_read(connection, bank), bank, mark.entry)
+    if mark.state in ("quarantined", "retired") and known.state == "protected":
+        raise UsageError(f"entry {known.id!r} is protected; heedful bank restore {known.id} first")
+    if mark.state == known.state and mark.reason in ("", known.reason):
+        return known
+    _log_state(connection, bank, known.id, mark.state, mark.reason)
+    return replace(known, state=mark.state, reason=mark.reason)
+
+
+def _log_state(connection: sqlite3.Connection, bank: str, entry: str, state: State, reason: str) -> None:
     connection.execute(
         "INSERT INTO states (at, bank, id, state, reason) VALUES (?, ?, ?, ?, ?)",
         (time.time(), bank, entry, state, reason),

@@ -6,7 +6,7 @@ import json
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from heedful.errors import MissingError, ModelError, RequestError, UsageError
-from heedful.types import Decode, Prompt, Token, Traits, Usage, digest_of
+from heedful.types import (
+    Decode,
+    Message,
+    Prompt,
+    Token,
+    Tool,
+    ToolCall,
+    Traits,
+    Usage,
+    digest_of,
+)
 
 if TYPE_CHECKING:
     import aiohttp
@@ -123,7 +133,7 @@ class ChatModel:
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         request: dict[str, Any] = {
-            "messages": [{"role": m.role, "content": m.content} for m in prompt.messages],
+            "messages": [_message(message) for message in prompt.messages],
             "max_tokens": prompt.max_tokens,
             "temperature": prompt.temperature,
         }
@@ -136,16 +146,20 @@ class ChatModel:
         if prompt.schema is not None:
             schema = {"name": "answer", "schema": dict(prompt.schema)}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if prompt.tools:
+            request["tools"] = [_tool(tool) for tool in prompt.tools]
         return request
 
     def _decode(self, body: dict[str, Any], seconds: float) -> Decode:
         try:
             choice = body["choices"][0]
-            text = _writable(choice["message"]["content"] or "")
+            message = choice["message"]
+            text = _writable(message.get("content") or "")
             usage = body.get("usage") or {}
             details = usage.get("prompt_tokens_details") or {}
             return Decode(
                 text=text,
+                tool_calls=_tool_calls(message.get("tool_calls")),
                 answer=text.strip(),
                 tokens=_tokens(choice.get("logprobs")),
                 usage=Usage(
@@ -171,6 +185,12 @@ class ChatModel:
             self._wires[loop] = _Wire(session, asyncio.Semaphore(self.concurrency), holder)
         return self._wires[loop]
 
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        wire = self._wires.pop(asyncio.get_running_loop(), None)
+        if wire is not None:
+            await wire.holder.aclose()
+
 
 @dataclass(frozen=True, slots=True)
 class _Wire:
@@ -178,15 +198,49 @@ class _Wire:
 
     session: "aiohttp.ClientSession"
     slots: asyncio.Semaphore
-    holder: AsyncIterator["aiohttp.ClientSession"]
+    holder: AsyncGenerator["aiohttp.ClientSession", None]
 
 
-async def _open_session(seconds: float) -> AsyncIterator["aiohttp.ClientSession"]:
+async def _open_session(seconds: float) -> AsyncGenerator["aiohttp.ClientSession", None]:
     """A generator, because an event loop that ends closes its open generators and so this session."""
     import aiohttp
 
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session:
         yield session
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """A message on the wire."""
+    written: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id:
+        written["tool_call_id"] = message.tool_call_id
+    return written
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    function = {"name": tool.name, **described, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
+
+
+def _tool_calls(calls: Any) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(
+            id=str(call.get("id") or ""),
+            name=str(call["function"]["name"]),
+            arguments=_writable(call["function"].get("arguments") or "{}"),
+        )
+        for call in calls or ()
+    )
 
 
 class _PassingError(Exception):

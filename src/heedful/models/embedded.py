@@ -76,6 +76,12 @@ class EmbeddedModel:
     async def decode(self, prompt: Prompt) -> Decode:
         return await self.chat.decode(prompt)
 
+    async def aclose(self) -> None:
+        """End the engine; the next decode starts it again."""
+        running = self.__dict__.pop("_running", None)
+        if running is not None:
+            await running[1].aclose()
+
     def _start(self, file: Path, key: str) -> Any:
         # Read once, when the engine's library loads: waiting threads sleep instead of spinning, without
         # which two busy processes on two cores fall to a fifteenth of their speed.

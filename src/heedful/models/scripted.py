@@ -28,6 +28,9 @@ class ScriptedModel:
             raise reply
         return reply if isinstance(reply, Decode) else self._said(reply, prompt)
 
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
     def _reply(self, prompt: Prompt) -> Reply:
         if callable(self.script):
             return self.script(prompt)

@@ -1,32 +1,32 @@
 """Fit the small logistic models that the signal `calibrated` uses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from heedful.protocol.replay import Replayer, features
 from heedful.protocol.table import Column
 from heedful.stats.logistic import fit_logistic
-from heedful.types import LEAST_SURE, Calibrator
+from heedful.types import LEAST_SURE, Calibrator, Calibrators
 
 FIRST_FEATURES = ("mean", "min", "median", "answer_mean")
 SECOND_FEATURES = (*FIRST_FEATURES, "agreement", "recall")
 PENALTY = 1.0
 
 
-def fit_calibrators(replayer: Replayer, first: str, sources: Sequence[str]) -> Mapping[str, Calibrator]:
+def fit_calibrators(replayer: Replayer, first: str, sources: Sequence[str]) -> Calibrators:
     """One calibrator for the first pass and one for each source, from the rows of this table only."""
     begun = replayer.first(first)
-    fitted = {"first": _fit(begun, None, FIRST_FEATURES)}
-    for source in sources:
-        fitted[source] = _fit(replayer.table.column(source), begun, SECOND_FEATURES)
-    return fitted
+    return Calibrators(
+        first=_fit(begun, None, FIRST_FEATURES),
+        sources={source: _fit(replayer.table.column(source), begun, SECOND_FEATURES) for source in sources},
+    )
 
 
 def _fit(column: Column, first: Column | None, names: tuple[str, ...]) -> Calibrator:
     rows = [
-        ([values[name] for name in names], row.right)
-        for row, values in zip(column.passes, features(column, first), strict=True)
+        ([values[name] for name in names], bool(right))
+        for row, right, values in zip(column.passes, column.right, features(column, first), strict=True)
         if row.status == "decoded" and all(name in values for name in names)
     ]
     if len({right for _, right in rows}) < 2:  # nothing to tell apart: the share of right answers

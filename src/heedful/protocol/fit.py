@@ -221,7 +221,7 @@ def _of_signal(
 
 def _margins(replayer: Replayer, start: Policy, source: str, percentiles: Sequence[int]) -> list[float]:
     """Margins worth trying: 0, and percentiles of how much surer the source is than the first pass."""
-    difference = replayer.confidence(start, source) - replayer.confidence(start, "first")
+    difference = replayer.source_confidence(start, source) - replayer.first_confidence(start)
     known = difference[np.isfinite(difference) & (np.abs(difference) < 500)]
     if not len(known):
         return [0.0]
@@ -232,7 +232,7 @@ def thresholds_of(replayer: Replayer, policy: Policy) -> Floats:
     """Percentiles p5…p100 of the first pass's confidence; p100 routes every row."""
     if not policy.sources:
         return np.array([-inf])
-    confidence = replayer.confidence(policy, "first")
+    confidence = replayer.first_confidence(policy)
     known = confidence[np.isfinite(confidence)]
     if not len(known):
         return np.array([-inf])

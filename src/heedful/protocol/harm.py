@@ -32,7 +32,7 @@ from heedful.protocol.fit import (
     held_of,
     tune_within_budgets,
 )
-from heedful.protocol.replay import Replayed, Replayer
+from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Ints, Table
 from heedful.stats.risk import binomial_p_value, certify_in_order
@@ -181,7 +181,7 @@ def hurts_of(replayer: Replayer, policy: Policy) -> int:
     return _hurt_tasks(replayer, replayer.replay(policy))
 
 
-def _hurt_tasks(replayer: Replayer, replayed: Replayed) -> int:
+def _hurt_tasks(replayer: Replayer, replayed: PolicyReplay) -> int:
     hurt = replayer.base_right & ~replayed.right
     return len({task for task, bad in zip(replayer.table.tasks, hurt, strict=True) if bad})
 

@@ -3,63 +3,38 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from errno import ENOSPC
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, Any, Self
 
 import msgspec
 
 from heedful.errors import StoreError
+from heedful.records import PassRecord
 from heedful.types import Side, digest_of
 
 Key = tuple[Side, int, str, str]
 """Side, seed, source, task."""
 SYNC_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A recalled entry: id, version and score."""
-
-    entry: str
-    version: str
-    score: float
+LATER_FIELDS = ("tool_calls", "finish", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """What one source did for one task; question texts stay out of the ledger."""
+    """A row: whose pass it is, its record, and its grade; question texts stay out of the ledger."""
 
     side: Side
     seed: int
-    source: str
     task: str
-    prompt: str
-    """Digest of the prompt and of the source's settings."""
-    model: str
-    """Fingerprint of the model."""
-    status: Literal["decoded", "nothing"]
-    """`nothing`: the source had nothing to add (nothing was recalled), no call was made."""
-    text: str = ""
-    answer: str = ""
+    record: PassRecord
     right: bool = False
-    signals: Mapping[str, float] = field(default_factory=dict)
-    """Confidence by each signal; one that could not be measured is absent."""
-    guards: Mapping[str, str] = field(default_factory=dict)
-    """Reason by each guard; empty: it passed."""
-    recalls: tuple[Seen, ...] = ()
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    seconds: float = 0.0
 
     @property
     def key(self) -> Key:
-        return (self.side, self.seed, self.source, self.task)
+        return (self.side, self.seed, self.record.source, self.task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +75,11 @@ class Ledger:
 
     def _keep(self, row: Pass) -> None:
         self.passes[row.key] = row
-        self._ever[row.key, row.prompt, row.model] = row
+        self._ever[row.key, row.record.prompt, row.record.model] = row
 
     def find(self, wanted: Pass) -> Pass | None:
         """The pass with this key, prompt and model, even if another prompt has been recorded since."""
-        found = self._ever.get((wanted.key, wanted.prompt, wanted.model))
+        found = self._ever.get((wanted.key, wanted.record.prompt, wanted.record.model))
         return found if found is not None or self._parent is None else self._parent.find(wanted)
 
     def __enter__(self) -> Self:
@@ -148,7 +123,7 @@ class Ledger:
 
     def of(self, side: Side, source: str) -> Iterator[Pass]:
         """The passes of a source on a side."""
-        return (row for row in self.passes.values() if row.side == side and row.source == source)
+        return (row for row in self.passes.values() if row.side == side and row.record.source == source)
 
     def distinct(self) -> Iterator[Pass]:
         """Every pass that was decoded, those of an earlier prompt or model too."""
@@ -176,8 +151,19 @@ def _held(file: IO[bytes]) -> IO[bytes]:
 
 def written_row(row: Pass) -> bytes:
     """A row as a line of JSON that carries a check sum of the rest."""
-    fields = asdict(row)
+    fields = row_fields(row)
     return (json.dumps({**fields, "sum": _sum(fields)}, ensure_ascii=False) + "\n").encode()
+
+
+def row_fields(row: Pass) -> dict[str, Any]:
+    """A row as one flat object; fields that came later stay out of it where they are empty."""
+    record: dict[str, Any] = msgspec.to_builtins(row.record)
+    usage = record.pop("usage")
+    for name in LATER_FIELDS:
+        if not record[name]:
+            del record[name]
+    key = {"side": row.side, "seed": row.seed, "task": row.task, "right": row.right}
+    return {**key, **record, **usage}
 
 
 def read_row(line: bytes) -> Pass:
@@ -189,7 +175,7 @@ def read_row(line: bytes) -> Pass:
         raise ValueError("the row is cut or not JSON") from error
     if total != _sum(fields):
         raise ValueError("the row does not match its check sum")
-    return msgspec.convert(fields, Pass)
+    return msgspec.convert({**fields, "record": {**fields, "usage": fields}}, Pass)
 
 
 def _sum(fields: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -16,9 +15,10 @@ from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
 from heedful.errors import LockError
 from heedful.ports import Model
-from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.ledger import Ledger, Pass, row_fields
 from heedful.protocol.setting import Setting
 from heedful.protocol.workspace import write_text
+from heedful.records import PassRecord
 from heedful.stages.compose import first_prompt
 from heedful.types import Item, Message, Prompt, Side, Traits, digest_of
 
@@ -55,7 +55,14 @@ NOT_IN_EARLY_LOCKS = ("fit settings", "statistics")
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
-_EMPTY = asdict(Pass(side="fit", seed=0, source="", task="", prompt="", model="", status="nothing"))
+_EMPTY = row_fields(
+    Pass(
+        side="fit",
+        seed=0,
+        task="",
+        record=PassRecord(source="", prompt="", model="", status="nothing"),
+    )
+)
 PROBE_TOLERANCE = 0.1
 """The same weights on another day differ by less than this in the mean log-prob of the reply."""
 
@@ -185,7 +192,7 @@ def has_fit_passes(digests: Mapping[str, str], ledger: Ledger) -> bool:
     # the digest of locks made before every field was in it, as in the first published results
     rows = _rows_of(ledger, "fit")
     return locked == digest_of(
-        [[*row.key, row.prompt, row.text, row.right, dict(row.signals)] for row in rows]
+        [[*row.key, row.record.prompt, row.record.text, row.right, dict(row.record.signals)] for row in rows]
     )
 
 
@@ -195,7 +202,7 @@ def _rows_of(ledger: Ledger, side: Side) -> list[Pass]:
 
 def _said(row: Pass) -> dict[str, Any]:
     """A row's fields but for those that are empty, so that a field added later leaves old digests alone."""
-    return {name: value for name, value in asdict(row).items() if value != _EMPTY[name]}
+    return {name: value for name, value in row_fields(row).items() if value != _EMPTY.get(name)}
 
 
 def code_digest() -> str:

@@ -4,17 +4,28 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heedful.control import GUARDS
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, ModelError, RequestError
+from heedful.passes import (
+    GUARDS,
+    RECORDED_GUARDS,
+    Meter,
+    empty_pass,
+    failed_pass,
+    make_pass,
+    pass_digest,
+    pass_record,
+    recall_refs,
+)
 from heedful.ports import Benchmark, Model, Source
-from heedful.protocol.ledger import Ledger, Pass, Seen
+from heedful.protocol.ledger import Ledger, Pass
+from heedful.records import PassRecord
 from heedful.stages.answer import read_answer
-from heedful.stages.confidence import free_signals
-from heedful.types import Attempt, Decode, Item, Plan, Recall, Side, Task, digest_of
+from heedful.types import Attempt, Decode, Item, Plan, Side, Task
 
-RECORDED_GUARDS = ("format", "valid")
 SAME_SCORE = 1e-6
 """Scores of the same entry differ by less between machines."""
+FAILURES_IN_A_ROW = 5
+"""So many passes that fail one after another mean that the endpoint is down, not that it refuses them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +37,8 @@ class Recording:
     sources: Mapping[int, Mapping[str, Source]]
     """By seed, the same names under each; `none` first: the controls work on its answer."""
     benchmark: Benchmark
+    retry_failed: bool = False
+    """Whether passes that failed before are decoded again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +46,7 @@ class Progress:
     done: int
     total: int
     calls: int
+    failed: int = 0
 
 
 OnProgress = Callable[[Progress], None]
@@ -47,8 +61,11 @@ class Recorder:
         self.ledger = ledger
         self.done = 0
         self.calls = 0
+        self.failed = 0
         self._report = on_progress
-        self._baselines: dict[tuple[int, str], tuple[Attempt, Pass]] = {}
+        self._baselines: dict[tuple[int, str], Attempt] = {}
+        self._unsettled: list[Pass] = []
+        """Failures since the last pass that succeeded: not kept until the endpoint answers again."""
 
     async def run(self, slots: int) -> None:
         """One source after the other, so that a recording that is ended early has whole arms.
@@ -61,6 +78,7 @@ class Recorder:
         first, *others = self.recording.sources[seeds[0]]
         for names in ([first], others):
             await self._work([(s, name, item) for name in names for s in seeds for item in items], slots)
+        self._keep_unsettled()
 
     async def _work(self, passes: Sequence[tuple[int, str, Item]], slots: int) -> None:
         waiting = iter(passes)
@@ -80,68 +98,91 @@ class Recorder:
         source = self.recording.sources[seed][name]
         task = self.recording.benchmark.task(item)
         baseline = self._baselines.get((seed, item.id))
-        first = None if baseline is None else baseline[0]
-        plan = await source.prepare(task, first)
-        empty = self._empty(seed, name, item, source, plan)
-        found = self.ledger.find(empty)
-        row = None if found is None else as_of_today(found, plan, task, item, self.recording.benchmark)
-        if row is None and plan is not None:
-            attempt = await self._attempt(source, plan, task, first, empty)
-            row = self._filled(empty, attempt, item, task, baseline)
-        row = row or empty
-        if row is not self.ledger.passes.get(row.key):
-            self.ledger.append(row)
-        if name == "none" and plan is not None:
-            self._baselines[seed, item.id] = _remembered(row, plan), row
+        if source.memory_free_first and baseline is None:
+            attempt = failed_pass(name, None, Meter(self.model), "the first pass failed")
+            row = self._row(seed, item, pass_record(attempt, source.spec, self.model.traits.fingerprint))
+            self._append(row)
+        else:
+            plan = await source.prepare(task, baseline)
+            row = await self._known_or_made(seed, name, item, plan, baseline)
+            if name == "none" and plan is not None and row.record.status == "decoded":
+                self._baselines[seed, item.id] = _remembered(row, plan)
         self.done += 1
+        self.failed += row.record.status == "failed"
         self._tell()
 
-    def _empty(self, seed: int, name: str, item: Item, source: Source, plan: Plan | None) -> Pass:
-        return Pass(
-            side=self.recording.side,
-            seed=seed,
-            source=name,
-            task=item.id,
-            prompt=pass_digest(source, plan),
-            model=self.model.traits.fingerprint,
-            status="nothing",
-        )
-
-    async def _attempt(
-        self, source: Source, plan: Plan, task: Task, baseline: Attempt | None, row: Pass
-    ) -> Attempt:
-        try:
-            attempt = await source.attempt(plan, task, self.model, baseline)
-        except HeedfulError as error:
-            raise type(error)(f"recording {row.source} for {row.task}: {error}") from error
-        self.calls += attempt.calls
-        return replace(attempt, source=row.source)
-
-    def _filled(
-        self, empty: Pass, attempt: Attempt, item: Item, task: Task, baseline: tuple[Attempt, Pass] | None
+    async def _known_or_made(
+        self, seed: int, name: str, item: Item, plan: Plan | None, baseline: Attempt | None
     ) -> Pass:
-        decode = attempt.decode
-        # a control may hand back the first pass itself, which is known by its row only
-        kept = baseline is not None and decode is baseline[0].decode
-        return replace(
-            empty,
-            status="decoded",
-            text=decode.text,
-            answer=decode.answer,
-            right=bool(decode.answer) and self.recording.benchmark.grade(decode.answer, item),
-            signals=baseline[1].signals if baseline is not None and kept else free_signals(decode),
-            guards={guard: GUARDS[guard].refuses(task, decode, decode) or "" for guard in RECORDED_GUARDS},
-            recalls=_seen(attempt.recalls),
-            calls=attempt.calls,
-            prompt_tokens=attempt.usage.prompt_tokens,
-            completion_tokens=attempt.usage.completion_tokens,
-            cached_tokens=attempt.usage.cached_tokens,
-            seconds=attempt.seconds,
-        )
+        """The row of a pass: as the ledger has it, if it would be the same today, else decoded."""
+        source, benchmark = self.recording.sources[seed][name], self.recording.benchmark
+        task = benchmark.task(item)
+        empty = pass_record(empty_pass(name), source.spec, self.model.traits.fingerprint)
+        wanted = replace(empty, prompt=pass_digest(source.spec, None if plan is None else plan.prompt))
+        found = self.ledger.find(self._row(seed, item, wanted))
+        row = None if found is None else as_of_today(found, plan, task, item, benchmark)
+        if row is not None and row.record.status == "failed" and self.recording.retry_failed:
+            row = None
+        if row is None and plan is None:
+            row = self._row(seed, item, wanted)
+        if row is None and plan is not None:
+            return await self._make(seed, name, item, plan, baseline)
+        assert row is not None, "a pass is known, empty or made"
+        self._append(row)
+        return row
+
+    async def _make(self, seed: int, name: str, item: Item, plan: Plan, baseline: Attempt | None) -> Pass:
+        """Decode a pass; one that the endpoint refuses is a failed pass and not the end of the recording."""
+        source, task, meter = self.recording.sources[seed][name], self._task(item), Meter(self.model)
+        try:
+            attempt = await make_pass(name, source, plan, task, meter, baseline)
+            guards = {
+                g: GUARDS[g].refuses(task, attempt.decode, attempt.decode) or "" for g in RECORDED_GUARDS
+            }
+            attempt, failure = replace(attempt, guards=guards), None
+        except ModelError as error:
+            attempt, failure = failed_pass(name, plan, meter, f"{type(error).__name__}: {error}"), error
+        except HeedfulError as error:
+            raise type(error)(f"recording {name} for {item.id}: {error}") from error
+        self.calls += meter.calls
+        row = self._row(seed, item, pass_record(attempt, source.spec, self.model.traits.fingerprint))
+        if failure is None or isinstance(failure, RequestError):
+            self._keep_unsettled()
+            self._append(row)
+        else:
+            self._unsettled.append(row)
+            if len(self._unsettled) >= FAILURES_IN_A_ROW:
+                raise ModelError(
+                    f"{FAILURES_IN_A_ROW} passes failed one after another, the last {name} for {item.id}: "
+                    f"{failure}; what was recorded is kept, run the same command again"
+                ) from failure
+        return row
+
+    def _keep_unsettled(self) -> None:
+        """The endpoint answers: what failed before was those passes' own failure."""
+        for row in self._unsettled:
+            self._append(row)
+        self._unsettled = []
+
+    def _append(self, row: Pass) -> None:
+        if row != self.ledger.passes.get(row.key):
+            self.ledger.append(row)
+
+    def _task(self, item: Item) -> Task:
+        return self.recording.benchmark.task(item)
+
+    def _row(self, seed: int, item: Item, record: PassRecord) -> Pass:
+        right = graded(record, item, self.recording.benchmark)
+        return Pass(side=self.recording.side, seed=seed, task=item.id, record=record, right=right)
 
     def _tell(self) -> None:
         total = len(self.recording.items) * sum(map(len, self.recording.sources.values()))
-        self._report(Progress(done=self.done, total=total, calls=self.calls))
+        self._report(Progress(done=self.done, total=total, calls=self.calls, failed=self.failed))
+
+
+def graded(record: PassRecord, item: Item, benchmark: Benchmark) -> bool:
+    """Whether a pass is right; no answer is never right."""
+    return bool(record.answer) and benchmark.grade(record.answer, item)
 
 
 async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> list[str]:
@@ -156,49 +197,46 @@ async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> li
                 if row is None:
                     found[name] = None
                     break
+                if source.memory_free_first and baseline is None:
+                    continue
                 plan = await source.prepare(task, baseline)
-                asked = (row.prompt, row.model) == (pass_digest(source, plan), fingerprint)
+                digest = pass_digest(source.spec, None if plan is None else plan.prompt)
+                asked = (row.record.prompt, row.record.model) == (digest, fingerprint)
                 if not asked or as_of_today(row, plan, task, item, recording.benchmark) is not row:
                     found[name] = None
-                if name == "none" and plan is not None:
+                if name == "none" and plan is not None and row.record.status == "decoded":
                     baseline = _remembered(row, plan)
     return list(found)
-
-
-def pass_digest(source: Source, plan: Plan | None) -> str:
-    """What a pass hangs on: its first prompt and the source's settings, but not a bank's other entries."""
-    settings = {key: value for key, value in source.spec.items() if key != "digest"}
-    return digest_of([None if plan is None else plan.prompt.digest, settings])
-
-
-def _seen(recalls: Sequence[Recall]) -> tuple[Seen, ...]:
-    return tuple(Seen(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in recalls)
 
 
 def as_of_today(row: Pass, plan: Plan | None, task: Task, item: Item, benchmark: Benchmark) -> Pass | None:
     """A recorded pass with the grade and the recalls of today: the metric or the target may be another.
 
     The row itself where nothing changed; None where its answer is read elsewhere in the text, which takes
-    another decode: the signals of an answer hang on where it stands.
+    another decode: the signals of an answer depend on where it stands.
     """
-    if row.status == "decoded" and read_answer(Decode(text=row.text), task).answer != row.answer:
+    record = row.record
+    reread = read_answer(Decode(text=record.text, tool_calls=record.tool_calls), task).answer
+    if record.status == "decoded" and reread != record.answer:
         return None
     row = _with_recalls(row, plan)
-    right = bool(row.answer) and benchmark.grade(row.answer, item)
+    right = graded(row.record, item, benchmark)
     return row if right == row.right else replace(row, right=right)
 
 
 def _with_recalls(row: Pass, plan: Plan | None) -> Pass:
     """A recorded pass with the recalls of today: another bank may score the same entries differently."""
-    now = () if plan is None else _seen(plan.recalls)
-    same = len(now) == len(row.recalls) and all(
-        (one.entry, one.version) == (other.entry, other.version) and abs(one.score - other.score) < SAME_SCORE
-        for one, other in zip(now, row.recalls, strict=True)
+    now, before = () if plan is None else recall_refs(plan.recalls), row.record.recalls
+    same = len(now) == len(before) and all(
+        (today.entry, today.version) == (then.entry, then.version)
+        and abs(today.score - then.score) < SAME_SCORE
+        for today, then in zip(now, before, strict=True)
     )
-    return row if same else replace(row, recalls=now)
+    return row if same else replace(row, record=replace(row.record, recalls=now))
 
 
 def _remembered(row: Pass, plan: Plan) -> Attempt:
-    """A recorded pass as the controls need it, in a resumed run too: its prompt and its text."""
-    decode = Decode(text=row.text, answer=row.answer)
-    return Attempt(source=row.source, prompt=plan.prompt, decode=decode)
+    """A recorded pass as the controls need it, in a resumed run too."""
+    record = row.record
+    decode = Decode(text=record.text, answer=record.answer, tool_calls=record.tool_calls)
+    return Attempt(source=record.source, prompt=plan.prompt, decode=decode, signals=record.signals)

@@ -1,21 +1,21 @@
 """Every policy from the recorded passes, by array arithmetic, as the live controller would decide."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.control import looks_at, measured_signal
 from heedful.errors import PolicyError
 from heedful.protocol.table import Bools, Column, Floats, Ints, Table, make_column
 from heedful.stages.accept import needs_confidence
 from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import features_of, probability
+from heedful.stages.policy import looks_at_confidence, measured_signal
 from heedful.types import LEAST_SURE, Calibrator, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class PolicyReplay:
     """What a policy does, row by row."""
 
     consulted: Bools
@@ -29,7 +29,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consulted:
+class ConsultReplay:
     """What a policy would do if every row were routed; the threshold then only picks rows."""
 
     confidence: Floats
@@ -61,17 +61,19 @@ class Replayer:
         self.base_right = table.column("none").right
         self._unknown = np.full(len(table), np.nan)
         self._firsts: dict[str, Column] = {}
-        self._calibrated: dict[tuple[str, str, Calibrator], Floats] = {}
+        self._calibrated: dict[
+            tuple[int, int, Calibrator], Floats
+        ] = {}  # by the ids of columns that it keeps
         self._equal: dict[tuple[str, str, bool], Bools] = {}
         self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps
 
-    def replay(self, policy: Policy) -> Replayed:
+    def replay(self, policy: Policy) -> PolicyReplay:
         """The policy's answers on every row."""
-        if looks_at(policy) and measured_signal(policy).extra_calls:
+        if looks_at_confidence(policy) and measured_signal(policy).extra_calls:
             raise PolicyError(f"the signal {policy.signal!r} asks the model again, so it cannot be replayed")
         made = self.consult(policy)
         consulted = routed(made.confidence, policy)
-        return Replayed(
+        return PolicyReplay(
             consulted=consulted,
             chosen=np.where(consulted, made.chosen, -1),
             right=np.where(consulted, made.right, made.first.right),
@@ -80,10 +82,10 @@ class Replayer:
             decoded=tuple(consulted & tried for tried in made.decoded),
         )
 
-    def consult(self, policy: Policy) -> Consulted:
+    def consult(self, policy: Policy) -> ConsultReplay:
         """Judge every source on every row, whatever the threshold."""
         first = self.first(policy.first)
-        c = self.confidence(policy, "first")
+        c = self.first_confidence(policy)
         n = len(self.table)
         chosen, final = np.full(n, -1), first.right
         extra_calls, extra_tokens = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -93,12 +95,11 @@ class Replayer:
         against: list[Bools] = []  # by source: accepted, and not what the first pass said
         for place, source in enumerate(sources):
             column = self.table.column(source)
-            c2 = self.confidence(policy, source)
-            tried = going & column.decoded
-            decoded.append(tried)
-            extra_calls += tried * column.calls
-            extra_tokens += tried * column.tokens
-            wins = tried & _accepts(c, c2, column, source, policy)
+            c2 = self.source_confidence(policy, source)
+            decoded.append(going & column.decoded)
+            extra_calls += going * column.calls
+            extra_tokens += going * column.tokens
+            wins = going & _accepts(c, c2, column, source, policy)
             if policy.combine == "agree":
                 against.append(wins & ~self._same(policy.first, source, first=True))
                 for earlier, other in enumerate(sources[:place]):
@@ -115,7 +116,7 @@ class Replayer:
                 best = np.where(wins, c2, best)
             chosen = np.where(wins, place, chosen)
             final = np.where(wins, column.right, final)
-        return Consulted(
+        return ConsultReplay(
             confidence=c,
             chosen=chosen,
             right=final,
@@ -143,7 +144,7 @@ class Replayer:
             calls=at(made.first.calls, made.extra_calls),
         )
 
-    def changed(self, policy: Policy, replayed: Replayed) -> Bools:
+    def changed(self, policy: Policy, replayed: PolicyReplay) -> Bools:
         """Where the policy's answer is another than that of the memory-free pass."""
         same = self._same(policy.first, "none", first=True)
         for place, source in enumerate(policy.sources):
@@ -154,23 +155,31 @@ class Replayer:
         """The first pass on every row: the source's, or the memory-free one where it had nothing to add."""
         if name not in self._firsts:
             column, plain = self.table.column(name), self.table.column("none")
-            if not column.decoded.all():
-                passes = zip(column.passes, plain.passes, strict=True)
-                column = make_column([own if own.status == "decoded" else other for own, other in passes])
-            self._firsts[name] = column
+            self._firsts[name] = column if column.decoded.all() or name == "none" else _either(column, plain)
         return self._firsts[name]
 
-    def confidence(self, policy: Policy, role: str) -> Floats:
-        """Confidence on every row of the first pass or of a source; NaN where it cannot be measured."""
-        column = self.first(policy.first) if role == "first" else self.table.column(role)
-        if policy.calibrators is None:
-            return column.signals.get(policy.signal, self._unknown)
-        if role not in policy.calibrators:
-            raise PolicyError(f"the policy has calibrators but none for {role!r}")
-        key = (policy.first, role, policy.calibrators[role])
+    def first_confidence(self, policy: Policy) -> Floats:
+        """Confidence of the first pass on every row; NaN where it is not available."""
+        calibrator = None if policy.calibrators is None else policy.calibrators.first
+        return self._confidence(policy.signal, self.first(policy.first), None, calibrator)
+
+    def source_confidence(self, policy: Policy, source: str) -> Floats:
+        """Confidence of a second pass on every row; NaN where it is not available."""
+        column, calibrator = self.table.column(source), None
+        if policy.calibrators is not None:
+            if source not in policy.calibrators.sources:
+                raise PolicyError(f"the policy has calibrators but none for {source!r}")
+            calibrator = policy.calibrators.sources[source]
+        return self._confidence(policy.signal, column, self.first(policy.first), calibrator)
+
+    def _confidence(
+        self, signal: str, column: Column, first: Column | None, calibrator: Calibrator | None
+    ) -> Floats:
+        if calibrator is None:
+            return column.signals.get(signal, self._unknown)
+        key = id(column), id(first), calibrator
         if key not in self._calibrated:
-            first = None if role == "first" else self.first(policy.first)
-            self._calibrated[key] = calibrated(column, first, policy.calibrators[role])
+            self._calibrated[key] = calibrated(column, first, calibrator)
         return self._calibrated[key]
 
     def _same(self, one: str, other: str, *, first: bool = False) -> Bools:
@@ -192,6 +201,19 @@ class Replayer:
         return self._orders[id(confidence)]
 
 
+def _either(column: Column, plain: Column) -> Column:
+    """The passes of a source, and where it has no answer the memory-free ones, which then cost extra."""
+    pairs = list(zip(column.passes, plain.passes, strict=True))
+    merged = make_column(
+        [own if own.status == "decoded" else other for own, other in pairs],
+        np.where(column.decoded, column.right, plain.right).tolist(),
+    )
+    lost = ~column.decoded
+    return replace(
+        merged, calls=merged.calls + lost * column.calls, tokens=merged.tokens + lost * column.tokens
+    )
+
+
 def routed(confidence: Floats, policy: Policy) -> Bools:
     """Which rows the policy consults memory for (eq. 5)."""
     if not policy.sources or policy.threshold == -np.inf or policy.budget.passes == 0:
@@ -209,7 +231,7 @@ def features(column: Column, first: Column | None) -> list[dict[str, float]]:
             row.signals,
             row.answer,
             None if first is None else first.passes[at].answer,
-            [seen.score for seen in row.recalls],
+            [recall.score for recall in row.recalls],
         )
         for at, row in enumerate(column.passes)
     ]

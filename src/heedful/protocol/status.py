@@ -43,4 +43,4 @@ def _side(ledger: Ledger, setting: Setting, side: Side) -> dict[str, Any]:
 
 def _pace(rows: Sequence[Pass]) -> float:
     """Seconds a pass."""
-    return sum(row.seconds for row in rows) / len(rows) if rows else 0.0
+    return sum(row.record.seconds for row in rows) / len(rows) if rows else 0.0

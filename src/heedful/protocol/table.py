@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import UsageError
-from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.ledger import Ledger
+from heedful.records import PassRecord
 from heedful.types import Side
 
 Bools = NDArray[np.bool_]
@@ -19,9 +20,9 @@ Ints = NDArray[np.int64]
 class Column:
     """The passes of one source, in the table's order of rows."""
 
-    passes: tuple[Pass, ...]
+    passes: tuple[PassRecord, ...]
     decoded: Bools
-    """Where the source had something to add."""
+    """Where there is an answer to judge: the source had something to add, and its pass did not fail."""
     right: Bools
     calls: Ints
     tokens: Ints
@@ -58,27 +59,27 @@ class Table:
 def read_table(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
     """The passes of a side for these tasks; a source that lacks one of them is left out of the table."""
     keys = [(seed, task) for seed in seeds for task in tasks]
-    sources = dict.fromkeys(row.source for row in ledger.passes.values() if row.side == side)
+    sources = dict.fromkeys(row.record.source for row in ledger.passes.values() if row.side == side)
     columns = {}
     for source in sources:
         found = [ledger.passes.get((side, seed, source, task)) for seed, task in keys]
-        passes = tuple(row for row in found if row is not None)
-        if len(passes) == len(keys):
-            columns[source] = make_column(passes)
+        rows = [row for row in found if row is not None]
+        if len(rows) == len(keys):
+            columns[source] = make_column([row.record for row in rows], [row.right for row in rows])
     if "none" not in columns or not keys:
         raise UsageError(f"the {side} side is not recorded; run heedful study record first")
     return Table(tasks=tuple(t for _, t in keys), seeds=tuple(s for s, _ in keys), columns=columns)
 
 
-def make_column(passes: Sequence[Pass]) -> Column:
+def make_column(passes: Sequence[PassRecord], right: Sequence[bool]) -> Column:
     signals = dict.fromkeys(name for row in passes for name in row.signals)
     guards = dict.fromkeys(name for row in passes for name in row.guards)
     return Column(
         passes=tuple(passes),
         decoded=np.array([row.status == "decoded" for row in passes]),
-        right=np.array([row.right for row in passes]),
+        right=np.array(right, dtype=bool),
         calls=np.array([row.calls for row in passes]),
-        tokens=np.array([row.prompt_tokens + row.completion_tokens for row in passes]),
+        tokens=np.array([row.usage.tokens for row in passes]),
         signals={s: np.array([row.signals.get(s, np.nan) for row in passes]) for s in signals},
         guards={g: np.array([row.guards.get(g, "") == "" for row in passes]) for g in guards},
     )

@@ -7,9 +7,9 @@ from math import inf
 import numpy as np
 
 from heedful.errors import UsageError
-from heedful.protocol.ledger import Pass
-from heedful.protocol.replay import Replayed, Replayer
+from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.table import Bools, Floats
+from heedful.records import PassRecord
 from heedful.report.material import Material
 from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval, share_of
@@ -116,7 +116,7 @@ def compare(material: Material, right: Bools, other: Bools) -> Paired:
     )
 
 
-def seconds_of(replayer: Replayer, policy: Policy, done: Replayed) -> Floats:
+def seconds_of(replayer: Replayer, policy: Policy, done: PolicyReplay) -> Floats:
     """Seconds of the passes a policy used on each row: the first, and each second pass it decoded."""
     total = _seconds(replayer.first(policy.first).passes)
     for source, decoded in zip(policy.sources, done.decoded, strict=False):
@@ -124,5 +124,5 @@ def seconds_of(replayer: Replayer, policy: Policy, done: Replayed) -> Floats:
     return total
 
 
-def _seconds(passes: Sequence[Pass]) -> Floats:
+def _seconds(passes: Sequence[PassRecord]) -> Floats:
     return np.array([row.seconds for row in passes])

@@ -69,7 +69,7 @@ def isolate(material: Material) -> Isolation:
 
 def frozen_threshold(replayer: Replayer, signal: str) -> float | None:
     """p35 of the memory-free pass's confidence; None when it was not measured."""
-    confidence = replayer.confidence(Policy(signal=signal), "first")
+    confidence = replayer.first_confidence(Policy(signal=signal))
     known = confidence[np.isfinite(confidence)]
     return float(np.percentile(known, PERCENTILE)) if len(known) else None
 

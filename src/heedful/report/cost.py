@@ -59,8 +59,8 @@ def count_cost(material: Material) -> Cost:
 
 def _spend(passes: Sequence[Pass]) -> Spend:
     return Spend(
-        passes=sum(row.status == "decoded" for row in passes),
-        calls=sum(row.calls for row in passes),
-        tokens=sum(row.prompt_tokens + row.completion_tokens for row in passes),
-        seconds=sum(row.seconds for row in sorted(passes, key=lambda row: row.key)),
+        passes=sum(row.record.status == "decoded" for row in passes),
+        calls=sum(row.record.calls for row in passes),
+        tokens=sum(row.record.usage.tokens for row in passes),
+        seconds=sum(row.record.seconds for row in sorted(passes, key=lambda row: row.key)),
     )

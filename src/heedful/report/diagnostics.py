@@ -127,7 +127,7 @@ def _separability(material: Material, bank: str, signal: str, scope: str, rows: 
     second = column.signals.get(signal)
     if second is None:
         return None
-    first = material.test.confidence(Policy(signal=signal), "first")
+    first = material.test.first_confidence(Policy(signal=signal))
     changed = rows & column.decoded & (column.right != base) & np.isfinite(second) & np.isfinite(first)
     helps = column.right[changed]
     return Separability(

@@ -48,11 +48,11 @@ def _bank(material: Material, bank: str) -> BankEffects:
     rows, helps, hurts = dict[str, int](), dict[str, int](), dict[str, int]()
     column, base = material.test.table.column(bank), material.test.base_right
     for at in np.flatnonzero(material.once & column.decoded):
-        row, before = column.passes[at], bool(base[at])
+        row, right, before = column.passes[at], bool(column.right[at]), bool(base[at])
         for entry in {seen.entry for seen in row.recalls}:
             rows[entry] = rows.get(entry, 0) + 1
-            helps[entry] = helps.get(entry, 0) + (row.right and not before)
-            hurts[entry] = hurts.get(entry, 0) + (before and not row.right)
+            helps[entry] = helps.get(entry, 0) + (right and not before)
+            hurts[entry] = hurts.get(entry, 0) + (before and not right)
     found = [
         EntryEffect(bank=bank, entry=entry, rows=count, helps=helps[entry], hurts=hurts[entry])
         for entry, count in rows.items()

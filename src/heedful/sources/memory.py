@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
 
 from heedful.ports import Bank, Model
 from heedful.stages.answer import read_answer
@@ -13,6 +16,7 @@ from heedful.types import Attempt, Placement, Plan, Recall, Spec, Task
 class MemorySource:
     """Decodes with the entries that a bank recalls for the question."""
 
+    memory_free_first: ClassVar[bool] = False
     bank: Bank
     placement: Placement = "auto"
     limit: int = 3
@@ -29,7 +33,7 @@ class MemorySource:
         }
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        recalls = await self.bank.recall(task.question, limit=self.limit)
+        recalls = await self.bank.recall(task.search_text, limit=self.limit)
         return self.plan(recalls, task) if recalls else None
 
     def plan(self, recalls: Sequence[Recall], task: Task) -> Plan:
@@ -40,3 +44,17 @@ class MemorySource:
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
         decode = read_answer(await model.decode(plan.prompt), task)
         return Attempt(source=self.bank.name, prompt=plan.prompt, decode=decode, recalls=plan.recalls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """What a record keeps of a memory source: enough to write its prompts again."""
+
+    bank: str
+    placement: Placement
+    heading: str
+
+
+def memory_settings(spec: Spec) -> MemorySettings | None:
+    """The settings of a recorded memory source; None of a source without memory."""
+    return msgspec.convert(dict(spec), MemorySettings) if spec.get("kind") == "memory" else None

@@ -1,6 +1,7 @@
 """A memory-free control: criticise the first answer, then answer again."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from heedful.errors import PolicyError
 from heedful.ports import Model
@@ -14,6 +15,8 @@ AGAIN = "Now answer the question again, in the same form as before."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectSource:
     """Two further calls: a critique of the memory-free answer, and an answer that has read it."""
+
+    memory_free_first: ClassVar[bool] = True
 
     @property
     def spec(self) -> Spec:
@@ -31,7 +34,7 @@ class ReflectSource:
         messages = (*plan.prompt.messages, said, Message(role="user", content=AGAIN))
         prompt = Prompt(messages=messages, max_tokens=task.max_tokens, schema=task.schema)
         decode = read_answer(await model.decode(prompt), task)
-        return Attempt(source="reflect", prompt=plan.prompt, decode=decode, made=(critique, decode))
+        return Attempt(source="reflect", prompt=plan.prompt, decode=decode)
 
 
 def plain_first_pass(baseline: Attempt | None, source: str) -> Attempt:

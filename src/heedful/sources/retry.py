@@ -1,6 +1,7 @@
 """The compute-matched control: the same prompt once more, without memory."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from heedful.ports import Model
 from heedful.stages.answer import read_answer
@@ -12,6 +13,7 @@ from heedful.types import Attempt, Plan, Spec, Task
 class RetrySource:
     """Asks again; at temperature 0 a deterministic model says the same, which is the point."""
 
+    memory_free_first: ClassVar[bool] = False
     temperature: float = 0.0
     seed: int | None = None
 

@@ -1,6 +1,7 @@
 """A memory-free control: a yes/no check decides whether a fresh answer replaces the first."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from heedful.ports import Model
 from heedful.sources.reflect import plain_first_pass
@@ -14,6 +15,7 @@ from heedful.types import Attempt, Message, Plan, Prompt, Spec, Task
 class VerifySource:
     """Asks whether the first answer is correct; on anything but yes, samples a fresh one."""
 
+    memory_free_first: ClassVar[bool] = True
     temperature: float = 0.7
     seed: int = 0
 
@@ -31,7 +33,7 @@ class VerifySource:
         first = plain_first_pass(baseline, "verify")
         check = await model.decode(plan.prompt)
         if check.text.strip().casefold().startswith("yes"):
-            return Attempt(source="verify", prompt=plan.prompt, decode=first.decode, made=(check,))
+            return Attempt(source="verify", prompt=plan.prompt, decode=first.decode)
         prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed * 1000 + 7)
         decode = read_answer(await model.decode(prompt), task)
-        return Attempt(source="verify", prompt=plan.prompt, decode=decode, made=(check, decode))
+        return Attempt(source="verify", prompt=plan.prompt, decode=decode)

@@ -1,6 +1,8 @@
 """A memory-free control: self-consistency, the most frequent answer of several samples."""
 
+import asyncio
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from heedful.ports import Model
 from heedful.stages.answer import read_answer, same_answer
@@ -12,6 +14,7 @@ from heedful.types import Attempt, Decode, Plan, Spec, Task
 class VoteSource:
     """Samples the memory-free prompt; the answer with the most votes wins, the earliest on a tie."""
 
+    memory_free_first: ClassVar[bool] = False
     samples: int = 3
     temperature: float = 0.7
     seed: int = 0
@@ -25,12 +28,11 @@ class VoteSource:
         return Plan(prompt=prompt)
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
-        decodes = []
-        for sample in range(self.samples):
-            prompt = replace(plan.prompt, seed=self.seed * 1000 + 1 + sample)
-            decodes.append(read_answer(await model.decode(prompt), task))
+        seeds = range(self.seed * 1000 + 1, self.seed * 1000 + 1 + self.samples)
+        said = await asyncio.gather(*(model.decode(replace(plan.prompt, seed=seed)) for seed in seeds))
+        decodes = [read_answer(decode, task) for decode in said]
         winner = max(decodes, key=lambda decode: (_votes(decode, decodes), -decodes.index(decode)))
-        return Attempt(source="vote", prompt=plan.prompt, decode=winner, made=tuple(decodes))
+        return Attempt(source="vote", prompt=plan.prompt, decode=winner)
 
 
 def _votes(decode: Decode, decodes: list[Decode]) -> int:

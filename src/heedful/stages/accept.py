@@ -3,27 +3,29 @@
 from collections.abc import Sequence
 
 from heedful.stages.answer import same_answer
-from heedful.types import LEAST_SURE, Candidate, Check, Policy, Verdict
+from heedful.types import LEAST_SURE, Attempt, Candidate, Policy, Verdict
 
 
-def judge(
-    baseline: float | None, candidate: float | None, checks: Sequence[Check], source: str, policy: Policy
-) -> Verdict:
-    """Accept iff every guard passed and candidate ≥ baseline + margin (eq. 7).
+def judge(baseline: float | None, confidence: float | None, attempt: Attempt, policy: Policy) -> Verdict:
+    """Accept iff every guard passed and confidence ≥ baseline + margin (eq. 7).
 
     Rollback is the default: each check may only refuse, and the last line is the single place
     where a candidate is accepted, so a new check can never widen acceptance.
     """
-    for check in checks:
-        if check.reason:
-            return Verdict(choice="rollback", reason=check.reason)
+    if attempt.status != "decoded":
+        return Verdict(
+            choice="rollback", reason="fault" if attempt.status == "failed" else "nothing recalled"
+        )
+    for guard in policy.guards:
+        if reason := attempt.guards[guard]:
+            return Verdict(choice="rollback", reason=reason)
     if needs_confidence(policy):
-        if candidate is None or candidate <= LEAST_SURE:
+        if confidence is None or confidence <= LEAST_SURE:
             return Verdict(choice="rollback", reason="no confidence")
         if policy.margins is not None:
             if baseline is None:
                 return Verdict(choice="rollback", reason="no confidence")
-            if not candidate >= baseline + policy.margins[source]:
+            if not confidence >= baseline + policy.margins[attempt.source]:
                 return Verdict(choice="rollback", reason="margin")
     return Verdict(choice="accept", reason="gate" if policy.margins is None else "margin met")
 
@@ -44,6 +46,13 @@ def settle(first: str, candidates: Sequence[Candidate], policy: Policy) -> int |
     if policy.combine == "cascade":
         return accepted[0]
     return max(accepted, key=lambda i: (_surety(candidates[i]), -i))
+
+
+def asked_together(policy: Policy, asked: int, total: int) -> int:
+    """How many of the next sources are asked whatever they say, so that they may be asked at once."""
+    if policy.combine == "dual":
+        return total - asked
+    return 2 if policy.combine == "agree" and asked == 0 and total > 2 else 1
 
 
 def is_settled(first: str, candidates: Sequence[Candidate], left: int, policy: Policy) -> bool:

@@ -1,10 +1,12 @@
 """Find the answer in what a model wrote."""
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from heedful.errors import UsageError
-from heedful.types import Decode, Task
+from heedful.types import Decode, Task, ToolCall
 
 _AMOUNT = re.compile(r"(?P<sign>-?)[$€£]? ?(?P<amount>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)")
 THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
@@ -22,9 +24,24 @@ def refuse_bad_pattern(task: Task) -> None:
 
 def read_answer(decode: Decode, task: Task) -> Decode:
     """The decode with its answer and where it stands; an answer that is not there is empty."""
+    if decode.tool_calls:
+        return replace(decode, answer=calls_as_answer(decode.tool_calls), span=None)
     start, end = _answer_span(decode.text, task.answer_pattern)
     found = start < end
     return replace(decode, answer=decode.text[start:end], span=(start, end) if found else None)
+
+
+def calls_as_answer(calls: Sequence[ToolCall]) -> str:
+    """Calls of tools as canonical JSON: one object, or a list where there are several."""
+    read = [{"arguments": _arguments(call), "name": call.name} for call in calls]
+    return json.dumps(read[0] if len(read) == 1 else read, sort_keys=True, ensure_ascii=False)
+
+
+def _arguments(call: ToolCall) -> object:
+    try:
+        return json.loads(call.arguments)
+    except ValueError:  # as the model wrote them: the format guard refuses such a call
+        return call.arguments
 
 
 def _answer_span(text: str, pattern: str | None) -> tuple[int, int]:

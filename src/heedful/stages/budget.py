@@ -1,9 +1,9 @@
 """How many second passes are left."""
 
-from heedful.types import Budget, Spent
+from heedful.types import Budget, BudgetUse
 
 
-def out_of_budget(budget: Budget, spent: Spent) -> str | None:
+def out_of_budget(budget: Budget, spent: BudgetUse) -> str | None:
     """Why no second pass may be bought now; None when one may."""
     if budget.passes is not None and spent.passes >= budget.passes:
         return "budget"
@@ -12,14 +12,14 @@ def out_of_budget(budget: Budget, spent: Spent) -> str | None:
     return None
 
 
-def passes_left(budget: Budget, spent: Spent) -> int | None:
+def passes_left(budget: Budget, spent: BudgetUse) -> int | None:
     """How many second passes may still be bought; None: any number."""
     return None if budget.passes is None else max(0, budget.passes - spent.passes)
 
 
-def after_step(spent: Spent, passes: int) -> Spent:
+def after_step(spent: BudgetUse, passes: int) -> BudgetUse:
     """The budget's state after a step that made this many second passes."""
     if passes:
-        return Spent(passes=spent.passes + passes, steps_since=1)
+        return BudgetUse(passes=spent.passes + passes, steps_since=1)
     since = None if spent.steps_since is None else spent.steps_since + 1
-    return Spent(passes=spent.passes, steps_since=since)
+    return BudgetUse(passes=spent.passes, steps_since=since)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, inf
 
 from heedful.stages.answer import same_answer
-from heedful.stages.confidence import check_logprobs, free_signals
+from heedful.stages.confidence import check_logprobs
 from heedful.types import Attempt, Calibrator
 
 CALIBRATED = "calibrated"
@@ -15,8 +15,7 @@ def calibrated_confidence(calibrator: Calibrator, attempt: Attempt, first: Attem
     check_logprobs(attempt.decode)
     said = None if first is None else first.decode.answer
     scores = [recall.score for recall in attempt.recalls]
-    signals = free_signals(attempt.decode)
-    return probability(calibrator, features_of(signals, attempt.decode.answer, said, scores))
+    return probability(calibrator, features_of(attempt.signals, attempt.decode.answer, said, scores))
 
 
 def features_of(

@@ -1,6 +1,7 @@
-"""Write the prompt of a pass: the question, and memory where its placement says."""
+"""Write the prompt of a pass: conversation, question, and memory where its placement says."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heedful.types import Entry, Message, Placement, Prompt, Task
 
@@ -9,7 +10,7 @@ HEADING = "Notes that may help:"
 
 def first_prompt(task: Task) -> Prompt:
     """The memory-free prompt."""
-    return _prompt(task, system=task.instructions, user=task.question)
+    return _prompt(task, user=task.question)
 
 
 def compose(
@@ -18,26 +19,42 @@ def compose(
     """The prompt with memory in its place.
 
     `after` writes the notes behind the question, so that the first pass's text stays a prefix and a
-    server's prefix cache holds. `turns` gives exemplars as earlier chat turns; what is no exemplar
-    has no turn to be and goes `after`. `auto` is `turns` for exemplars and `after` for the rest.
+    server's prefix cache holds. `turns` gives exemplars as chat turns before the conversation; what is
+    no exemplar has no turn to be and goes `after`. `auto` is `turns` for exemplars and `after` for the
+    rest.
     """
     as_turns = [e for e in entries if placement in ("auto", "turns") and e.kind == "exemplar"]
     notes = _notes([e for e in entries if e not in as_turns], heading)
     turns = tuple(turn for entry in as_turns for turn in _turns(entry))
     if placement == "system":
-        return _prompt(task, system=_joined(task.instructions, notes), user=task.question)
+        return _prompt(task, system=notes, user=task.question)
     if placement == "before":
-        return _prompt(task, system=task.instructions, user=_joined(notes, task.question))
-    return _prompt(task, system=task.instructions, turns=turns, user=_joined(task.question, notes))
+        return _prompt(task, user=_joined(notes, task.question))
+    return _prompt(task, turns=turns, user=_joined(task.question, notes))
 
 
-def _prompt(task: Task, *, system: str, user: str, turns: tuple[Message, ...] = ()) -> Prompt:
-    opening = (Message(role="system", content=system),) if system else ()
+def _prompt(task: Task, *, system: str = "", turns: tuple[Message, ...] = (), user: str) -> Prompt:
+    opening, conversation = _opening(task, system)
+    asked = () if task.earlier and not user else (Message(role="user", content=user),)
     return Prompt(
-        messages=(*opening, *turns, Message(role="user", content=user)),
+        messages=(*opening, *turns, *conversation, *asked),
         max_tokens=task.max_tokens,
         schema=task.schema,
+        tools=task.tools,
     )
+
+
+def _opening(task: Task, notes: str) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The system messages that open the prompt, the last with the notes, and the rest of the conversation."""
+    earlier = task.earlier
+    leading = next((at for at, message in enumerate(earlier) if message.role != "system"), len(earlier))
+    own = (Message(role="system", content=task.instructions),) if task.instructions else ()
+    opening = (*own, *earlier[:leading])
+    if notes and opening:
+        opening = (*opening[:-1], replace(opening[-1], content=_joined(opening[-1].content, notes)))
+    elif notes:
+        opening = (Message(role="system", content=notes),)
+    return opening, earlier[leading:]
 
 
 def _turns(entry: Entry) -> tuple[Message, Message]:

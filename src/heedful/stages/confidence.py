@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import exp
 from typing import Literal
@@ -99,16 +100,22 @@ _SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {
 def _of_logprobs(name: str, pick: Callable[[Decode], list[Token]], summary: str) -> Signal:
     def measure(decode: Decode, replies: Sequence[Decode]) -> float:
         check_logprobs(decode)
-        values = [token.logprob for token in pick(decode)]
-        return _SUMMARIES[summary](values) if values else LEAST_SURE
+        return _summary(summary, pick(decode))
 
     return Signal(name=name, needs="logprobs", measure=measure)
 
 
+def _summary(name: str, tokens: Sequence[Token]) -> float:
+    return _SUMMARIES[name]([token.logprob for token in tokens]) if tokens else LEAST_SURE
+
+
 def _margin(decode: Decode, replies: Sequence[Decode]) -> float:
-    """Mean lead of the likeliest token over the second, in log-probability."""
     check_logprobs(decode)
-    tokens = said_tokens(decode)
+    return _lead(decode, said_tokens(decode))
+
+
+def _lead(decode: Decode, tokens: Sequence[Token]) -> float:
+    """Mean lead of the likeliest token over the second, in log-probability."""
     if any(len(token.top) < 2 for token in tokens):
         raise LogprobError(f"{decode.model} gave no top_logprobs, which the signal margin needs")
     return statistics.fmean(t.top[0][1] - t.top[1][1] for t in tokens) if tokens else LEAST_SURE
@@ -172,12 +179,14 @@ def signal_named(name: str) -> Signal:
 
 
 def free_signals(decode: Decode) -> dict[str, float]:
-    """Every signal that costs no call; one that cannot be measured is left out."""
-    values = {}
-    for name, signal in SIGNALS.items():
-        if signal.extra_calls == 0:
-            try:
-                values[name] = signal.measure(decode, ())
-            except LogprobError:
-                continue
+    """Every signal that costs no call; one that is not available is left out."""
+    try:
+        check_logprobs(decode)
+    except LogprobError:
+        return {}
+    said, answer = said_tokens(decode), answer_tokens(decode)
+    values = {name: _summary(name, said) for name in _SUMMARIES}
+    values |= {f"answer_{name}": _summary(name, answer) for name in _SUMMARIES}
+    with suppress(LogprobError):
+        values["margin"] = _lead(decode, said)
     return values

@@ -4,19 +4,30 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from heedful.types import Decode, Task
+from heedful.types import Decode, Message, Task, ToolCall
 
-from .answer import same_answer
+from .answer import calls_as_answer, same_answer
 
 
 @dataclass(frozen=True, slots=True)
 class FormatGuard:
-    """The answer is there, and satisfies the task's JSON schema when it has one."""
+    """The answer is there and satisfies the task's JSON schema, if it has one; calls name known tools and
+    satisfy the schemas of their arguments."""
 
     def refuses(self, task: Task, baseline: Decode, candidate: Decode) -> str | None:
+        if candidate.tool_calls:
+            faults = (_call_fault(call, task) for call in candidate.tool_calls)
+            return next((fault for fault in faults if fault), None)
         if not candidate.answer:
             return "format:no-answer"
         return None if task.schema is None else _schema_fault(candidate.answer, task.schema)
+
+
+def _call_fault(call: ToolCall, task: Task) -> str | None:
+    schema = next((tool.parameters for tool in task.tools if tool.name == call.name), None)
+    if schema is None:
+        return "format:unknown-tool"
+    return "format:tool-arguments" if _schema_fault(call.arguments, schema) else None
 
 
 def _schema_fault(answer: str, schema: Mapping[str, object]) -> str | None:
@@ -46,10 +57,18 @@ class ProgressGuard:
     """An agent does not repeat an action that it already took at this very observation."""
 
     def refuses(self, task: Task, baseline: Decode, candidate: Decode) -> str | None:
-        for step in task.history:
-            if step.observation == task.question and same_answer(step.action, candidate.answer):
-                return "progress:repeated"
-        return None
+        turns = zip(task.earlier, task.earlier[1:], strict=False)
+        repeated = any(
+            seen.role == "user" and seen.content == task.question and _did(reply, candidate.answer)
+            for seen, reply in turns
+        )
+        return "progress:repeated" if repeated else None
+
+
+def _did(message: Message, answer: str) -> bool:
+    """Whether an assistant's message is this answer or action."""
+    said = calls_as_answer(message.tool_calls) if message.tool_calls else message.content
+    return message.role == "assistant" and same_answer(said, answer)
 
 
 @dataclass(frozen=True, slots=True)

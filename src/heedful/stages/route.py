@@ -1,14 +1,14 @@
 """Decide whether memory is consulted at all."""
 
-from heedful.types import Policy, Route, Spent
+from heedful.types import BudgetUse, Policy, Route
 
 from .budget import out_of_budget
 
 
-def choose_route(confidence: float | None, policy: Policy, spent: Spent = Spent()) -> Route:
+def choose_route(confidence: float | None, policy: Policy, spent: BudgetUse = BudgetUse()) -> Route:
     """Consult iff confidence < threshold (eq. 5) and the budget allows it.
 
-    Without a confidence only a policy that always consults may do so: not knowing is no licence.
+    An unknown confidence never triggers consultation, except under a policy that always consults.
     """
     if not policy.sources or policy.threshold == float("-inf"):
         return Route(choice="keep", reason="never")

@@ -1,13 +1,15 @@
 """Open what a command works with: the model, the store, a bank."""
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
 from heedful.errors import UsageError
-from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory import SqliteStore
 from heedful.memory.bank import Method
 from heedful.memory.database import Database
+from heedful.memory.stored import StoredBank
 from heedful.models.catalogue import CATALOGUE
 from heedful.ports import Model
 
@@ -68,14 +70,14 @@ def open_store(path: Path | None) -> SqliteStore:
     return SqliteStore(Database(path))
 
 
-def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -> MemoryBank:
+def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -> StoredBank:
     """A bank with its vectors kept in the store; MiniLM is pulled when recall first needs it."""
     from heedful.memory.embed import MiniLM
     from heedful.memory.vectors import VectorCache
 
-    return MemoryBank(
+    return StoredBank(
+        store,
         name,
-        store.entries(name),
         method=method,
         threshold=threshold,
         embedder=lambda: MiniLM(pull_weights("all-minilm-l6-v2")),
@@ -85,7 +87,7 @@ def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -
 
 def require_bank(store: SqliteStore, name: str) -> None:
     """Refuse the name of a bank that is not there, and say which are."""
-    banks = store.banks()
+    banks = asyncio.run(store.banks())
     if name not in banks:
         known = f"there are {', '.join(banks)}" if banks else "there is none yet"
         raise UsageError(

@@ -1,0 +1,128 @@
+"""One pass: decode what a source prepared, count what it cost, measure it, and keep it as a record."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from heedful.ports import Guard, Model, Source
+from heedful.records import PassRecord, RecallRef
+from heedful.stages.confidence import free_signals
+from heedful.stages.guard import FormatGuard, ProgressGuard, ValidGuard
+from heedful.types import (
+    NO_USAGE,
+    Attempt,
+    Decode,
+    Plan,
+    Prompt,
+    Recall,
+    Spec,
+    Task,
+    Traits,
+    Usage,
+    digest_of,
+)
+
+GUARDS: Mapping[str, Guard] = MappingProxyType(
+    {"format": FormatGuard(), "valid": ValidGuard(), "progress": ProgressGuard()}
+)
+RECORDED_GUARDS = ("format", "valid")
+"""Guards that look at every pass, so that any policy that names them can be replayed."""
+NO_PROMPT = Prompt(messages=())
+
+
+@dataclass(slots=True)
+class Meter:
+    """Stands in for a model and counts what is asked of it."""
+
+    model: Model
+    calls: int = 0
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+    """Over all calls."""
+    busy_seconds: float = 0.0
+    """Time in which at least one call was under way."""
+    _under_way: int = 0
+    _since: float = 0.0
+
+    @property
+    def traits(self) -> Traits:
+        return self.model.traits
+
+    async def decode(self, prompt: Prompt) -> Decode:
+        self.calls += 1
+        if not self._under_way:
+            self._since = time.perf_counter()
+        self._under_way += 1
+        try:
+            decode = await self.model.decode(prompt)
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self.busy_seconds += time.perf_counter() - self._since
+        self.usage += decode.usage
+        self.seconds += decode.seconds
+        return decode
+
+    async def aclose(self) -> None:
+        """Leave the model open: it belongs to whoever made it."""
+
+
+async def make_pass(
+    name: str, source: Source, plan: Plan, task: Task, meter: Meter, baseline: Attempt | None
+) -> Attempt:
+    """Decode what was prepared, with its cost and every signal that needs no further call."""
+    attempt = await source.attempt(plan, task, meter, baseline)
+    decode = attempt.decode
+    # a control may hand back the first pass itself, whose tokens are not kept between runs
+    kept = baseline is not None and decode is baseline.decode
+    signals = baseline.signals if baseline is not None and kept else free_signals(decode)
+    return replace(_metered(attempt, meter), source=name, signals=signals)
+
+
+def empty_pass(name: str) -> Attempt:
+    """A pass that was not made: the source had nothing to add."""
+    return Attempt(source=name, prompt=NO_PROMPT, decode=Decode(text=""), status="nothing", calls=0)
+
+
+def failed_pass(name: str, plan: Plan | None, meter: Meter, error: str) -> Attempt:
+    """A pass that broke off: it counts as no answer, and its calls are counted."""
+    prompt, recalls = (NO_PROMPT, ()) if plan is None else (plan.prompt, plan.recalls)
+    attempt = Attempt(source=name, prompt=prompt, decode=Decode(text=""), recalls=recalls, status="failed")
+    return replace(_metered(attempt, meter), error=error)
+
+
+def _metered(attempt: Attempt, meter: Meter) -> Attempt:
+    return replace(attempt, calls=meter.calls, usage=meter.usage, seconds=meter.seconds)
+
+
+def pass_record(attempt: Attempt, spec: Spec, fingerprint: str) -> PassRecord:
+    """A pass as it is kept; `spec` holds the settings of its source."""
+    decode = attempt.decode
+    return PassRecord(
+        source=attempt.source,
+        prompt=pass_digest(spec, None if attempt.prompt is NO_PROMPT else attempt.prompt),
+        model=fingerprint,
+        status=attempt.status,
+        text=decode.text,
+        answer=decode.answer,
+        tool_calls=decode.tool_calls,
+        finish=decode.finish if attempt.status == "decoded" else "",
+        signals=dict(attempt.signals),
+        guards=dict(attempt.guards),
+        recalls=recall_refs(attempt.recalls),
+        calls=attempt.calls,
+        usage=attempt.usage,
+        seconds=attempt.seconds,
+        error=attempt.error,
+    )
+
+
+def pass_digest(spec: Spec, prompt: Prompt | None) -> str:
+    """What decides a pass: its first prompt and the source's settings, but not a bank's other entries."""
+    settings = {key: value for key, value in spec.items() if key != "digest"}
+    return digest_of([None if prompt is None else prompt.digest, settings])
+
+
+def recall_refs(recalls: Sequence[Recall]) -> tuple[RecallRef, ...]:
+    return tuple(RecallRef(entry=r.entry.id, version=r.entry.digest, score=r.score) for r in recalls)

@@ -1,0 +1,90 @@
+"""What outlives the process: a pass in a ledger or a decision, and a decision with all that led to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from heedful.types import NO_USAGE, Fault, PassStatus, Policy, Route, Spec, Task, ToolCall, Usage, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallRef:
+    """A recalled entry without its text: id, version and score."""
+
+    entry: str
+    version: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRecord:
+    """One pass as it is kept, in a ledger and in a decision alike; prompts are kept as digests."""
+
+    source: str
+    prompt: str
+    """Digest of the prompt and of the source's settings."""
+    model: str
+    """Fingerprint of the model."""
+    status: PassStatus
+    text: str = ""
+    answer: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish: str = ""
+    signals: Mapping[str, float] = field(default_factory=dict)
+    guards: Mapping[str, str] = field(default_factory=dict)
+    recalls: tuple[RecallRef, ...] = ()
+    calls: int = 0
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRef:
+    """Which model made a decision."""
+
+    name: str
+    endpoint: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRecord:
+    """A second pass and the verdict on it."""
+
+    record: PassRecord
+    confidence: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Everything that led to an answer; texts of entries are found again by id and version."""
+
+    id: str
+    at: float
+    """Seconds since 1970."""
+    task: Task
+    model: ModelRef
+    policy: Policy
+    policy_id: str
+    sources: Mapping[str, Spec]
+    """The settings of the sources that the policy names."""
+    first: PassRecord
+    confidence: float | None
+    """Of the first pass, by the policy's signal."""
+    route: Route
+    candidates: tuple[CandidateRecord, ...]
+    verdict: Verdict | None
+    chosen: int | None
+    """Which candidate became the answer; None: the first pass."""
+    answer: str
+    calls: int
+    usage: Usage
+    seconds: float
+    overhead_seconds: float
+    faults: tuple[Fault, ...]
+
+    @property
+    def passes(self) -> tuple[PassRecord, ...]:
+        """The first pass, and every second one in the order of the policy."""
+        return (self.first, *(candidate.record for candidate in self.candidates))

@@ -1,0 +1,61 @@
+"""What a policy looks at, and whether it can be carried out at all."""
+
+from collections.abc import Collection
+from math import inf, isnan
+
+from heedful.errors import PolicyError
+from heedful.stages.accept import needs_confidence
+from heedful.stages.confidence import Signal, signal_named
+from heedful.types import Policy, Traits
+
+
+def looks_at_confidence(policy: Policy) -> bool:
+    """Whether any decision of the policy looks at a confidence."""
+    routed = policy.sources != () and abs(policy.threshold) != inf
+    return routed or (policy.threshold != -inf and needs_confidence(policy))
+
+
+def measured_signal(policy: Policy) -> Signal:
+    """The signal a policy measures; calibrators work on those that come with log-probs."""
+    return signal_named("mean" if policy.calibrators is not None else policy.signal)
+
+
+def refuse_infeasible(
+    policy: Policy,
+    traits: Traits,
+    sources: Collection[str],
+    critics: Collection[str],
+    guards: Collection[str],
+) -> None:
+    """Raise `PolicyError` for a policy that this model, these sources or these guards cannot carry out.
+
+    `critics` are the sources that work on a first pass without memory.
+    """
+    named = (policy.first, *policy.sources)
+    _refuse_unknown("source", named, sources)
+    _refuse_unknown("guard", policy.guards, guards)
+    for name in named:
+        if policy.first != "none" and name in critics:
+            raise PolicyError(f"the source {name!r} works on a memory-free first pass; set first = 'none'")
+    for what, known in (
+        ("margins", policy.margins),
+        ("calibrators", None if policy.calibrators is None else policy.calibrators.sources),
+    ):
+        if known is not None and (missing := [name for name in policy.sources if name not in known]):
+            raise PolicyError(f"the policy has {what} but none for {', '.join(map(repr, missing))}")
+    if isnan(policy.threshold):
+        raise PolicyError("the policy's threshold is not a number")
+    signal = measured_signal(policy)
+    if looks_at_confidence(policy) and not signal.supported_by(traits):
+        raise PolicyError(
+            f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not give; "
+            "choose agreement or ptrue, or run heedful probe to see what it can give"
+        )
+
+
+def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise PolicyError(
+                f"the policy names the {what} {name!r}, which is not among {', '.join(sorted(known))}"
+            )
