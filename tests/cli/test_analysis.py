@@ -92,7 +92,7 @@ def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(heedful
     assert "recalls held fixed" in heedful("study", "counterfactual", str(study), "--count", "3").out
 
 
-def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_journal_says_so(heedful, study):
+def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_event_log_says_so(heedful, study):
     credit = heedful("study", "credit", str(study), "--side", "test", "--json").json
     assert credit["rows"] == 12
     assert {one["entry"] for one in credit["entries"] if one["carried_helps"]} == set(THINGS)
@@ -105,7 +105,7 @@ def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_journal_sa
     half = sensitivity["points"][0]
     assert (half["axis"], half["entries"]) == ("size", 6)
     assert half["arms"]["always"]["accuracy"] == pytest.approx(0.5)
-    events = [json.loads(line)["event"] for line in (study / "journal.jsonl").read_text().splitlines()]
+    events = [json.loads(line)["event"] for line in (study / "events.jsonl").read_text().splitlines()]
     assert events[3:] == [
         "asked the test side again: credit",
         "asked the test side again: controls",

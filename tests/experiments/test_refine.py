@@ -130,7 +130,7 @@ def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
     assert len(model.prompts) == before + 1, "every pass of the chosen bank is in the study's ledger"
     fit_study(space, setting)
     lock = asyncio.run(lock_study(space, setting, model))
-    assert lock["digests"]["bank:rules"] == setting.banks["rules"].digest
+    assert lock.digests["bank:rules"] == setting.banks["rules"].digest
 
 
 def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study):
@@ -145,7 +145,7 @@ def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study
     pears = {item.id for item in setting.splits.fit if "pears" in item.question}
     assert found.iterations[1].retired[0].standing.tasks == len(seen & pears) < len(pears)
     assert {one.task for one in study_evidence(space, "rules")} <= seen
-    assert fit_study(space, prepare(space.study, None))["certificate"]["tested_on"] == 36
+    assert fit_study(space, prepare(space.study, None)).certificate.tested_on == 36
 
 
 def test_rows_that_the_loop_looked_at_certify_no_harm_limit(study):

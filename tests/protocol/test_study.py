@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 from dataclasses import replace
+from math import inf
 
 import pytest
 from msgspec.structs import replace as replace_struct
@@ -21,8 +22,10 @@ from heedful import (
 )
 from heedful.decisions import policy_fields, read_policy
 from heedful.models.scripted import SCRIPTED
+from heedful.protocol.events import read_events
+from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import moved, read_journal
+from heedful.protocol.lock import moved, read_lock, refuse_moved
 from heedful.protocol.setting import prepare
 from heedful.protocol.splits import Splits
 from heedful.protocol.status import status_of
@@ -128,10 +131,10 @@ def through_lock(file, model):
 def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     model = shelf_model()
     space, setting = through_lock(study, model)
-    fitted = read_json(space.fit, "")
-    assert read_policy(fitted["policy"]).sources or fitted["kind"]["family"] == "always"
-    assert fitted["objective"] > 0.7
-    assert abs(fitted["optimism"]) < 0.1
+    fitted = read_fit(space.fit)
+    assert fitted.policy.sources or fitted.kind.family == "always"
+    assert fitted.objective > 0.7
+    assert abs(fitted.optimism) < 0.1
     assert not any(row.side == "test" for row in Ledger(space.ledger).passes.values())
     asyncio.run(open_test_side(space, setting, model, nobody))
     ledger = Ledger(space.ledger)
@@ -139,7 +142,7 @@ def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
     assert sum(row.calls for row in ledger.passes.values()) == len(model.prompts) - asked
     found = status_of(space, setting)
-    assert (found["locked"], found["test_openings"], found["seconds_left"]) == (True, 1, 0)
+    assert (found.locked, found.test_openings, found.seconds_left) == (True, 1, 0)
 
 
 def test_a_second_opening_is_logged_and_costs_no_call(locked):
@@ -149,7 +152,7 @@ def test_a_second_opening_is_logged_and_costs_no_call(locked):
     before = len(model.prompts)
     asyncio.run(open_test_side(space, setting, model, nobody))
     assert len(model.prompts) == before + 1
-    assert [e["event"] for e in read_journal(space.journal)].count("opened the test side") == 2
+    assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
 
 
 def test_going_on_after_an_interruption_is_not_another_opening(locked):
@@ -165,14 +168,14 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
     whole_arms = read_table(Ledger(space.ledger), "test", [item.id for item in setting.splits.test], [0])
     assert list(whole_arms.columns) == ["none", "notes"], "one source after the other"
     asyncio.run(open_test_side(space, setting, whole, nobody))
-    events = [event["event"] for event in read_journal(space.journal)]
+    events = [event.event for event in read_events(space.events)]
     assert events == [
         "locked",
         "opened the test side",
         "went on recording the test side",
         "recorded the whole test side",
     ]
-    assert status_of(space, setting)["test_openings"] == 1
+    assert status_of(space, setting).test_openings == 1
 
 
 def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
@@ -180,7 +183,7 @@ def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
     asleep = ScriptedModel(script=lambda prompt: ModelError("asleep"))
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setting, asleep, nobody))
-    assert [event["event"] for event in read_journal(space.journal)] == ["locked"]
+    assert [event.event for event in read_events(space.events)] == ["locked"]
 
 
 def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_again(study):
@@ -209,7 +212,7 @@ def test_a_change_of_the_metric_breaks_the_lock(locked):
     space, setting = locked
     study = replace_struct(setting.study, questions=replace_struct(setting.study.questions, metric="exact"))
     model = shelf_model()
-    lock = read_json(space.lock, "")
+    lock = read_lock(space.lock)
     assert moved(lock, replace(setting, study=study), model.traits, None, Ledger(space.ledger)) == ["grading"]
 
 
@@ -256,8 +259,8 @@ def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
     asyncio.run(open_test_side(again, setting, model, nobody))
     seen = sum(row.side == "test" for row in Ledger(space.ledger).passes.values())
     assert seen > 0
-    assert read_json(space.lock, "")["test_passes"] == 0
-    assert read_json(again.lock, "")["test_passes"] == seen
+    assert read_lock(space.lock).test_passes == 0
+    assert read_lock(again.lock).test_passes == seen
     assert "had been recorded before the policy was locked" not in build_report(space).text
     assert build_report(again).text.startswith(f"{seen:,} passes of the test side had been recorded before")
 
@@ -265,7 +268,7 @@ def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
 def test_every_choice_under_a_harm_limit_is_counted(study):
     study.write_text(QUICK + "harm_limit = 0.2\n")
     space, _ = through_lock(study, shelf_model())
-    assert read_json(space.lock, "")["choices"] == 1
+    assert read_lock(space.lock).choices == 1
     again = open_workspace(study, study.parent / "again")
     shutil.copyfile(space.ledger, again.ledger)
     for seed in (0, 1, 1, 2):
@@ -275,7 +278,7 @@ def test_every_choice_under_a_harm_limit_is_counted(study):
         fit_study(again, setting)
     model = shelf_model()
     asyncio.run(lock_study(again, setting, model))
-    assert read_json(again.lock, "")["choices"] == 3, "the same choice made twice is one"
+    assert read_lock(again.lock).choices == 3, "the same choice made twice is one"
     asyncio.run(open_test_side(again, setting, model, nobody))
     build_report(again)
     assert "3 policies were chosen under a harm limit" in (again.folder / "report.html").read_text()
@@ -285,8 +288,8 @@ def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
     text = QUICK.partition("[sources.other]")[0] + '[fit]\nsignals = ["mean"]\n'
     study.write_text(text.replace('bank = "notes.txt"', 'bank = "notes.txt"\nsides = ["fit"]'))
     space, _ = through_lock(study, shelf_model())
-    assert read_json(space.lock, "")["policy"]["first"] == "none"
-    assert not read_json(space.lock, "")["policy"]["sources"]
+    policy = read_lock(space.lock).policy
+    assert (policy.first, policy.sources) == ("none", ())
 
 
 def test_the_time_left_counts_sources_that_have_not_begun(study):
@@ -299,10 +302,10 @@ def test_the_time_left_counts_sources_that_have_not_begun(study):
     with Ledger(space.ledger) as slow:
         for row in plain:
             slow.append(row)
-    found = status_of(space, setting)["sides"]
+    found = status_of(space, setting).sides
     passes = {"fit": 2 * 300, "test": 3 * 300}
     slots = setting.study.model.slots
-    assert {side: found[side]["seconds_left"] * slots for side in found} == {
+    assert {side: found[side].seconds_left * slots for side in found} == {
         side: 10 * count for side, count in passes.items()
     }
 
@@ -323,32 +326,63 @@ def test_several_seeds_are_recorded_source_by_source(study):
     assert list(read_table(Ledger(space.ledger), "fit", fit, [0, 1]).columns) == ["none"]
 
 
-def test_a_journal_that_was_changed_is_refused(locked):
+def test_an_event_log_that_was_changed_is_refused(locked):
     space, setting = locked
     asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
-    lines = space.journal.read_text().splitlines(keepends=True)
-    space.journal.write_text("".join(lines[1:]))
+    lines = space.events.read_text().splitlines(keepends=True)
+    space.events.write_text("".join(lines[1:]))
     with pytest.raises(LockError, match="changed after the fact"):
-        read_journal(space.journal)
+        read_events(space.events)
 
 
 def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(locked):
     space, setting = locked
     with pytest.raises(LockError, match="stays locked"):
         asyncio.run(lock_study(space, setting, shelf_model()))
-    assert read_policy(read_json(space.lock, "")["policy"]) == read_policy(read_json(space.fit, "")["policy"])
+    assert read_lock(space.lock).policy == read_fit(space.fit).policy
 
 
 def test_whatever_moves_is_named(locked):
     model = shelf_model()
     space, setting = locked
-    lock, ledger = read_json(space.lock, ""), Ledger(space.ledger)
+    lock, ledger = read_lock(space.lock), Ledger(space.ledger)
     assert moved(lock, setting, model.traits, None, ledger) == []
-    for name in lock["digests"]:
-        tampered = {**lock, "digests": {**lock["digests"], name: "0" * 64}}
-        assert moved(tampered, setting, model.traits, None, ledger) == ["the lock itself", name]
-    softer = {**lock, "policy": {**lock["policy"], "threshold": "always"}}
-    assert moved(softer, setting, model.traits, None, ledger) == ["the lock itself", "policy"]
+    for name in lock.digests.keys() - {"code"}:
+        tampered = replace(lock, digests={**lock.digests, name: "0" * 64})
+        assert moved(tampered, setting, model.traits, None, ledger) == [name]
+    for name in lock.code.modules:
+        tampered = replace(lock, code=replace(lock.code, modules={**lock.code.modules, name: "0" * 64}))
+        assert moved(tampered, setting, model.traits, None, ledger) == [f"the code in {name}"]
+    softer = replace(lock, fit=replace(lock.fit, policy=replace(lock.policy, threshold=inf)))
+    assert moved(softer, setting, model.traits, None, ledger) == ["policy"]
+
+
+def test_code_that_changed_is_named_by_its_module(locked):
+    space, setting = locked
+    lock = read_lock(space.lock)
+    code = replace(lock.code, modules={**lock.code.modules, "stages/route.py": "another"})
+    with pytest.raises(LockError, match=r"broken: the code in stages/route\.py moved since") as caught:
+        refuse_moved(replace(lock, code=code), setting, shelf_model().traits, None, Ledger(space.ledger))
+    assert caught.value.exit_code == 4
+
+
+def test_a_lock_of_an_earlier_version_says_that_its_code_cannot_be_compared(locked):
+    space, setting = locked
+    lock, ledger = replace(read_lock(space.lock), code=None), Ledger(space.ledger)
+    with pytest.raises(LockError, match=r"cannot be compared piece by piece.*all else is as it was locked"):
+        refuse_moved(lock, setting, shelf_model().traits, None, ledger)
+    another = replace(shelf_model().traits, fingerprint="another")
+    with pytest.raises(LockError, match=r"broken: model moved since .*cannot be compared piece by piece"):
+        refuse_moved(lock, setting, another, None, ledger)
+
+
+def test_a_lock_that_was_edited_is_refused(locked):
+    space, setting = locked
+    raw = read_json(space.lock, "")
+    for edited in ({**raw, "policy": {**raw["policy"], "threshold": "always"}}, {**raw, "digests": {}}):
+        write_json(space.lock, edited)
+        with pytest.raises(LockError, match="the lock itself moved"):
+            asyncio.run(verify_lock(space, setting, shelf_model()))
 
 
 def change_bank(space):
@@ -396,7 +430,7 @@ def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
     change(space)
     with pytest.raises(LockError, match=names):
         asyncio.run(open_test_side(space, prepare(space.study, None), model, nobody))
-    assert [e["event"] for e in read_journal(space.journal)] == ["locked"]
+    assert [e.event for e in read_events(space.events)] == ["locked"]
 
 
 @pytest.mark.parametrize(
@@ -415,7 +449,7 @@ def test_whatever_changes_in_a_fit_pass_breaks_the_lock(locked, change):
     row = next(row for row in Ledger(space.ledger).of("fit", "notes") if row.recalls)
     with Ledger(space.ledger) as ledger:
         ledger.append(replace(row, **change))
-    lock = read_json(space.lock, "")
+    lock = read_lock(space.lock)
     assert moved(lock, setting, shelf_model().traits, None, Ledger(space.ledger)) == ["fit passes"]
 
 
@@ -473,28 +507,28 @@ def test_a_metric_of_ones_own_goes_with_the_study_and_its_change_breaks_the_lock
 
 
 @pytest.mark.parametrize("lines", [0, 1])
-def test_a_journal_that_lost_its_end_is_not_reported_from(locked, lines):
+def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
     space, setting = locked
     asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
     gather(space)
-    kept = space.journal.read_text().splitlines(keepends=True)[:lines]
-    space.journal.write_text("".join(kept))
+    kept = space.events.read_text().splitlines(keepends=True)[:lines]
+    space.events.write_text("".join(kept))
     with pytest.raises(LockError, match="does not tell"):
         gather(space)
 
 
-def test_a_lock_without_its_journal_is_not_verified(locked):
+def test_a_lock_without_its_event_log_is_not_verified(locked):
     space, setting = locked
-    space.journal.unlink()
+    space.events.unlink()
     with pytest.raises(LockError, match="does not tell when this lock was made"):
         asyncio.run(verify_lock(space, setting, shelf_model()))
 
 
-def test_a_journal_that_was_cut_is_refused(locked):
+def test_an_event_log_that_was_cut_is_refused(locked):
     space, _ = locked
-    space.journal.write_bytes(space.journal.read_bytes()[:-9])
+    space.events.write_bytes(space.events.read_bytes()[:-9])
     with pytest.raises(LockError, match="changed after the fact"):
-        read_journal(space.journal)
+        read_events(space.events)
 
 
 def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked):

@@ -1,16 +1,19 @@
 """A study folder as the protocol leaves it, with made-up passes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from heedful.protocol.events import log_event
 from heedful.protocol.fit import fit
+from heedful.protocol.fit_result import to_fields
 from heedful.protocol.harm import fit_within_limit
 from heedful.protocol.ledger import Ledger, Pass, Seen, written_row
-from heedful.protocol.lock import PLANNED, log_event, passes_digest
-from heedful.protocol.steps import fitted_fields
+from heedful.protocol.lock import PLANNED
+from heedful.protocol.passes_digest import passes_digest
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import Workspace, read_json, write_json
@@ -49,7 +52,7 @@ def make_study(
     write_lock(space, kinds, settings, n, seeds, notes)
     for opening in range(openings):
         log_event(
-            space.journal, "opened the test side", lock_of(space), f"2026-03-0{opening + 2}T10:00:00+00:00"
+            space.events, "opened the test side", lock_of(space), f"2026-03-0{opening + 2}T10:00:00+00:00"
         )
     return space
 
@@ -64,11 +67,10 @@ def write_lock(
     ledger = Ledger(space.ledger)
     table = read_table(ledger, "fit", names("fit", n), seeds)
     banks = [name for name, kind in kinds.items() if kind == "memory"]
-    unlimited = fit(table, banks, settings)
-    if settings.harm_limit is None:
-        fitted = fitted_fields(unlimited)
-    else:
-        fitted = fitted_fields(*fit_within_limit(table, banks, settings), unlimited)
+    found = fit(table, banks, settings)
+    if settings.harm_limit is not None:
+        found = replace(fit_within_limit(table, banks, settings), unlimited=found)
+    fitted = to_fields(found)
     write_json(space.fit, fitted)
     content = {
         "study": "apples & pears",
@@ -94,7 +96,7 @@ def write_lock(
     }
     lock = {**content, "lock": digest_of(content)}
     write_json(space.lock, lock)
-    log_event(space.journal, "locked", str(lock["lock"]), str(content["locked_at"]))
+    log_event(space.events, "locked", str(lock["lock"]), str(content["locked_at"]))
     return lock
 
 

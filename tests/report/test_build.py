@@ -11,8 +11,8 @@ import pytest
 
 from heedful import LockError, UsageError
 from heedful.decisions import read_policy
+from heedful.protocol.events import log_event
 from heedful.protocol.ledger import Ledger, written_row
-from heedful.protocol.lock import log_event
 from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.report.build import build_report
 from heedful.types import Policy
@@ -68,7 +68,7 @@ def test_a_report_is_the_same_bytes_in_every_folder(study, tmp_path):
     space, _ = study
     other = Workspace(tmp_path / "elsewhere")
     other.folder.mkdir()
-    for file in (space.ledger, space.lock, space.journal):
+    for file in (space.ledger, space.lock, space.events):
         shutil.copyfile(file, other.folder / file.name)
     build_report(other)
     for name in FILES:
@@ -299,7 +299,7 @@ def test_a_test_side_that_is_not_recorded_says_what_to_run(study, tmp_path):
 
 def test_an_event_of_another_lock_is_told_apart(study, tmp_path):
     space = Workspace(shutil.copytree(study[0].folder, tmp_path / "copy"))
-    log_event(space.journal, "locked", "f" * 64, "2026-04-01T00:00:00+00:00")
+    log_event(space.events, "locked", "f" * 64, "2026-04-01T00:00:00+00:00")
     build_report(space)
     assert "ffffffffffff (another lock)" in read(space, "report.html")
     assert lock_of(space)[:12] in read(space, "report.html")

@@ -31,7 +31,11 @@ def material(study):
 
 def found_with(material, policy):
     """What would be said had this policy been locked."""
-    return find(evaluate(replace(material, lock=replace(material.lock, policy=policy))))
+    return find(
+        evaluate(
+            replace(material, lock=replace(material.lock, fit=replace(material.lock.fit, policy=policy)))
+        )
+    )
 
 
 def test_a_gain_is_told_with_its_interval_harm_and_cost(material):

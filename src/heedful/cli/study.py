@@ -1,9 +1,10 @@
 """`heedful study`: from a study file to a locked policy to a report."""
 
 import asyncio
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,8 @@ from heedful.types import Side
 
 if TYPE_CHECKING:
     from heedful.ports import Model
+    from heedful.protocol.fit_result import FitResult
+    from heedful.protocol.lock import Lock
     from heedful.protocol.setting import Setting
     from heedful.protocol.workspace import Workspace
 
@@ -57,7 +60,9 @@ def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) ->
     space, setting = open_study(place, data, out)
     fitted = _fit(space, setting)
     if json:
-        print_json(fitted)
+        from heedful.protocol.fit_result import to_fields
+
+        print_json(to_fields(fitted))
         return
     from heedful.cli.study_text import fitted_lines
 
@@ -70,7 +75,9 @@ def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -
     space, setting = open_study(place, data, out)
     locked = _lock(space, setting, open_study_model(setting))
     if json:
-        print_json(locked)
+        from heedful.protocol.lock import lock_fields
+
+        print_json(lock_fields(locked))
         return
     result().print(f"locked: {space.lock}", markup=False, soft_wrap=True)
 
@@ -91,9 +98,9 @@ def verify(place: Place, data: Data = None, out: Out = None, json: Json = False)
     space, setting = open_study(place, data, out)
     locked = asyncio.run(verify_lock(space, setting, open_study_model(setting)))
     if json:
-        print_json({"study": locked["study"], "lock": locked["lock"], "moved": []})
+        print_json({"study": locked.study, "lock": locked.lock, "moved": []})
         return
-    result().print(f"nothing moved since {locked['locked_at']}: lock {locked['lock'][:12]} holds")
+    result().print(f"nothing moved since {locked.locked_at}: lock {locked.lock[:12]} holds")
 
 
 @app.command()
@@ -159,14 +166,14 @@ def _tell_damage(space: "Workspace") -> None:
         say(damage_line(damage.line, damage.problem))
 
 
-def _fit(space: "Workspace", setting: "Setting") -> dict[str, Any]:
+def _fit(space: "Workspace", setting: "Setting") -> "FitResult":
     from heedful.protocol.steps import fit_study
 
     say("choosing a policy on the fit side …")
     return fit_study(space, setting)
 
 
-def _lock(space: "Workspace", setting: "Setting", model: "Model") -> dict[str, Any]:
+def _lock(space: "Workspace", setting: "Setting", model: "Model") -> "Lock":
     from heedful.protocol.steps import lock_study
 
     return asyncio.run(lock_study(space, setting, model))
@@ -188,7 +195,7 @@ def _status(space: "Workspace", setting: "Setting", json: bool) -> None:
 
     found = status_of(space, setting)
     if json:
-        print_json(found)
+        print_json(asdict(found))
         return
     from heedful.cli.study_text import status_lines
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from heedful import arms
 from heedful.control import Controller
-from heedful.decisions import read_policy
 from heedful.demo.scenario import SOURCE, write_study
 from heedful.ports import Journal, Model
 from heedful.protocol.record import Progress
@@ -107,12 +106,11 @@ async def run_demo(folder: Path, model: Model, limit: int | None, tell: Tell) ->
     fit_study(space, setting)
     lock = await lock_study(space, setting, model)
     await open_test_side(space, setting, model, partial(tell, "test"))
-    policy = read_policy(lock["policy"])
     replayer = Replayer(side_table(space, setting, "test"))
-    policies = {"never": arms.never(), "always": arms.always(SOURCE), "heedful": policy}
+    policies = {"never": arms.never(), "always": arms.always(SOURCE), "heedful": lock.policy}
     return Shown(
         setting=setting,
-        policy=policy,
+        policy=lock.policy,
         replayer=replayer,
         arms={arm: replayer.replay(one) for arm, one in policies.items()},
     )

@@ -80,7 +80,7 @@ async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[st
 def control_policies(asked: Experiment) -> dict[str, Policy]:
     """Always, the best gate and the best choose of the fit side, and the study's own policy."""
     settings = msgspec.structs.replace(asked.setting.study.fit, families=("gate", "choose"), firsts=("none",))
-    best = tune(side_table(asked.space, asked.setting, "fit"), [asked.source], settings).best
+    best = tune(side_table(asked.space, asked.setting, "fit"), [asked.source], settings)[0]
     policies = {"always": arms.always(asked.source)}
     for family in ("gate", "choose"):
         choices = [one for kind, one in best.items() if kind.family == family]

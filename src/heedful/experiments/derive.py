@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from heedful import arms
-from heedful.decisions import read_policy
 from heedful.errors import UsageError
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
+from heedful.protocol.events import OPENED, log_event, read_events
+from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import OPENED, log_event, read_journal
+from heedful.protocol.lock import read_lock
 from heedful.protocol.record import Progress, Recorder, Recording, outdated
 from heedful.protocol.setting import Setting
 from heedful.protocol.steps import now, recording_of
 from heedful.protocol.table import Table, read_table
-from heedful.protocol.workspace import Workspace, read_json, write_text
+from heedful.protocol.workspace import Workspace, write_text
 from heedful.sources.memory import MemorySource
 from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
 
@@ -148,7 +149,7 @@ class Experiment:
     async def table(self) -> Table:
         """The study's own passes, if they are of today's bank, prompts and model.
 
-        The test side must be open, and its journal says that it was asked.
+        The test side must be open, and the event log says that it was asked.
         """
         if self.side == "test":
             refuse_closed(self.space)
@@ -165,8 +166,8 @@ class Experiment:
                 f"model, or are graded otherwise today: run heedful study {again}"
             )
         if self.side == "test":
-            lock = read_json(self.space.lock, "")["lock"]
-            log_event(self.space.journal, f"asked the test side again: {self.name}", lock, now())
+            lock = read_lock(self.space.lock).lock
+            log_event(self.space.events, f"asked the test side again: {self.name}", lock, now())
         return read_table(ledger, self.side, tasks, self.setting.study.seeds)
 
     def _recording(
@@ -235,8 +236,7 @@ class Experiment:
 
 def study_policy(space: Workspace) -> Policy:
     """The policy that was locked, or chosen where nothing is locked yet."""
-    file = space.lock if space.lock.exists() else space.fit
-    return read_policy(read_json(file, "run heedful study fit first")["policy"])
+    return read_lock(space.lock).policy if space.lock.exists() else read_fit(space.fit).policy
 
 
 def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
@@ -251,7 +251,7 @@ def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
 
 def refuse_closed(space: Workspace) -> None:
     """The test side may be asked again only after the locked study has opened it."""
-    lock = read_json(space.lock, "")["lock"] if space.lock.exists() else ""
-    events = [event["event"] for event in read_journal(space.journal) if event["lock"] == lock]
+    lock = read_lock(space.lock).lock if space.lock.exists() else ""
+    events = [event.event for event in read_events(space.events) if event.lock == lock]
     if OPENED not in events:
         raise UsageError("the test side is not open yet: run heedful study test, or give --side fit")

@@ -1,13 +1,13 @@
 """Evidence of a study: what each recalled entry did to the tasks of the fit side."""
 
-from heedful.decisions import read_policy
 from heedful.errors import UsageError
+from heedful.protocol.fit_result import read_fit
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import read_study
 from heedful.protocol.table import Table, read_table
-from heedful.protocol.workspace import Workspace, read_json
+from heedful.protocol.workspace import Workspace
 from heedful.types import Evidence, Policy
 
 
@@ -17,7 +17,7 @@ def study_evidence(space: Workspace, source: str) -> list[Evidence]:
     With a harm limit without the rows that certify: what they say may have no part in making a bank.
     """
     table = choosing_rows(_fit_table(space, source), read_study(space.study).fit)
-    policy = read_policy(read_json(space.fit, "")["policy"]) if space.fit.exists() else None
+    policy = read_fit(space.fit).policy if space.fit.exists() else None
     return table_evidence(table, source, policy)
 
 

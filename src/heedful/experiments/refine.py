@@ -25,7 +25,8 @@ from heedful.governance.evidence import standings
 from heedful.governance.retire import Sentence, Terms, review
 from heedful.memory.dense import Embedder
 from heedful.ports import Model
-from heedful.protocol.fit import Held, cross_validate, tune
+from heedful.protocol.fit import cross_validate, tune
+from heedful.protocol.fit_result import HeldOutScore
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setting import Setting
@@ -197,12 +198,12 @@ def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None
     with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
-def _best(table: Table, setting: Setting, source: str) -> tuple[Held, Policy]:
+def _best(table: Table, setting: Setting, source: str) -> tuple[HeldOutScore, Policy]:
     """The best kind of policy that uses the source, and its numbers on all rows."""
     banks, settings = policy_banks(setting, table), setting.study.fit
     for held in cross_validate(table, banks, settings):
         if source in (held.kind.first, *held.kind.sources):
-            return held, tune(table, banks, settings).best[held.kind].policy
+            return held, tune(table, banks, settings)[0][held.kind].policy
     raise UsageError(
         f"no policy of the study uses {source}: it needs a bank that is asked on both sides, and to be "
         "among `firsts` or the sources of a family in [fit]"

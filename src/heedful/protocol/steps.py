@@ -1,36 +1,34 @@
 """The steps of a study, each on its own: record, fit, lock, test."""
 
-from collections.abc import Mapping, Set
-from dataclasses import asdict
+from collections.abc import Set
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
-from heedful.decisions import policy_fields
 from heedful.errors import LockError, LogprobError, UsageError
 from heedful.ports import Model
-from heedful.protocol.fit import Fitted, Held, fit
-from heedful.protocol.harm import Certificate, certifying_tasks, fit_within_limit
-from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import (
+from heedful.protocol.endpoint_probe import probe
+from heedful.protocol.events import (
     CHOSE,
     LOCKED,
     OPENED,
     RECORDED,
     WENT_ON,
+    events_of,
     harm_choices,
-    journal_of,
     log_event,
-    make_lock,
-    passes_digest,
-    probe,
-    refuse_moved,
 )
+from heedful.protocol.fit import fit
+from heedful.protocol.fit_result import FitResult, read_fit, to_fields
+from heedful.protocol.harm import certifying_tasks, fit_within_limit
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, write_lock
+from heedful.protocol.passes_digest import passes_digest
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setting import Setting
 from heedful.protocol.table import Table, read_table
-from heedful.protocol.workspace import Workspace, read_json, tasks_looked_at, write_json
+from heedful.protocol.workspace import Workspace, tasks_looked_at, write_json
 from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import check_logprobs
 from heedful.types import Side, digest_of
@@ -87,24 +85,22 @@ async def refuse_senseless_logprobs(setting: Setting, model: Model) -> None:
         raise LogprobError(f"nothing was recorded: {error}") from error
 
 
-def fit_study(space: Workspace, setting: Setting) -> dict[str, Any]:
+def fit_study(space: Workspace, setting: Setting) -> FitResult:
     """Choose a policy from the fit side and write it down with how it was chosen."""
     table = side_table(space, setting, "fit")
     refuse_stale(table, setting)
     banks = policy_banks(setting, table)
     settings = setting.study.fit
-    unlimited = fit(table, banks, settings)
-    if settings.harm_limit is None:
-        written = fitted_fields(unlimited)
-    else:
+    found = fit(table, banks, settings)
+    if settings.harm_limit is not None:
         refuse_looked_at(space, certifying_tasks(table, settings))
-        written = fitted_fields(*fit_within_limit(table, banks, settings), unlimited)
-    written["passes"] = passes_digest(Ledger(space.ledger), "fit")
-    written["made_of"] = fit_digest(setting, written)
-    if settings.harm_limit is not None and written["made_of"] not in harm_choices(space.journal):
-        log_event(space.journal, CHOSE, "", now(), made_of=written["made_of"])
-    write_json(space.fit, written)
-    return written
+        found = replace(fit_within_limit(table, banks, settings), unlimited=found)
+    found = replace(found, passes=passes_digest(Ledger(space.ledger), "fit"))
+    found = replace(found, made_of=fit_digest(setting, found))
+    if settings.harm_limit is not None and found.made_of not in harm_choices(space.events):
+        log_event(space.events, CHOSE, "", now(), made_of=found.made_of)
+    write_json(space.fit, to_fields(found))
+    return found
 
 
 def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
@@ -116,12 +112,12 @@ def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
         )
 
 
-def fit_digest(setting: Setting, fitted: Mapping[str, Any]) -> str:
+def fit_digest(setting: Setting, fitted: FitResult) -> str:
     """A digest of what a fit found, and of all that it hangs on beside the passes."""
     study = setting.study
     return digest_of(
         {
-            "found": {key: value for key, value in fitted.items() if key != "made_of"},
+            "found": to_fields(replace(fitted, made_of="")),
             "settings": msgspec.to_builtins(study.fit),
             "banks": {name: msgspec.to_builtins(study.sources[name]) for name in setting.banks},
             "rows": [item.id for item in setting.splits.fit],
@@ -152,15 +148,15 @@ def side_table(space: Workspace, setting: Setting, side: Side) -> Table:
     return read_table(Ledger(space.ledger), side, [item.id for item in items], setting.study.seeds)
 
 
-async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
+async def lock_study(space: Workspace, setting: Setting, model: Model) -> Lock:
     """Fix everything that decides the test result."""
     if space.lock.exists():
         raise LockError(f"{space.lock} exists already: a locked study stays locked; use another folder")
-    fitted = read_json(space.fit, "run heedful study fit first")
+    fitted = read_fit(space.fit)
     ledger = Ledger(space.ledger)
-    if fitted.get("passes") != passes_digest(ledger, "fit"):
+    if fitted.passes != passes_digest(ledger, "fit"):
         raise LockError("passes were recorded since the policy was chosen: run heedful study fit again")
-    if fitted.get("made_of") != fit_digest(setting, fitted):
+    if fitted.made_of != fit_digest(setting, fitted):
         raise LockError(
             f"the study or {space.fit} was changed since the policy was chosen: run heedful study fit again"
         )
@@ -169,94 +165,37 @@ async def lock_study(space: Workspace, setting: Setting, model: Model) -> dict[s
             f"the passes of {', '.join(stale)} are of another bank, prompt, model or way of grading: "
             "run heedful study record, then fit"
         )
-    choices = len(harm_choices(space.journal))
+    choices = len(harm_choices(space.events))
     lock = make_lock(setting, model.traits, await probe(model), ledger, fitted, choices, now())
-    log_event(space.journal, LOCKED, lock["lock"], lock["locked_at"])
-    write_json(space.lock, lock)
+    log_event(space.events, LOCKED, lock.lock, lock.locked_at)
+    write_lock(space.lock, lock)
     return lock
 
 
-async def verify_lock(space: Workspace, setting: Setting, model: Model) -> dict[str, Any]:
+async def verify_lock(space: Workspace, setting: Setting, model: Model) -> Lock:
     """The lock, if nothing moved since it was made."""
-    lock = read_json(space.lock, "run heedful study lock first")
+    lock = read_lock(space.lock)
     refuse_moved(lock, setting, model.traits, await probe(model), Ledger(space.ledger))
-    journal_of(space.journal, lock["lock"])
+    events_of(space.events, lock.lock)
     return lock
 
 
-async def open_test_side(
-    space: Workspace, setting: Setting, model: Model, on_progress: OnProgress
-) -> dict[str, Any]:
+async def open_test_side(space: Workspace, setting: Setting, model: Model, on_progress: OnProgress) -> Lock:
     """Verify the lock, log that the test side is opened, and record it."""
     lock = await verify_lock(space, setting, model)
     if not setting.splits.test:
         raise UsageError(f"{setting.benchmark.name} has no rows on the test side")
     await refuse_senseless_logprobs(setting, model)
-    log_event(space.journal, WENT_ON if _is_open(space, lock["lock"]) else OPENED, lock["lock"], now())
+    log_event(space.events, WENT_ON if _is_open(space, lock.lock) else OPENED, lock.lock, now())
     ledger = await fill(space, setting, model, "test", on_progress)
-    log_event(space.journal, RECORDED, lock["lock"], now(), passes=passes_digest(ledger, "test"))
+    log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))
     return lock
 
 
 def _is_open(space: Workspace, lock: str) -> bool:
     """Whether the last opening of the test side has not been recorded to its end."""
-    events = [event["event"] for event in journal_of(space.journal, lock)]
-    said = [event for event in events if event in (OPENED, RECORDED)]
-    return bool(said) and said[-1] == OPENED
-
-
-def fitted_fields(
-    fitted: Fitted, certificate: Certificate | None = None, unlimited: Fitted | None = None
-) -> dict[str, Any]:
-    """What a fit found, as JSON; with a harm limit also what it would have been without."""
-    return {
-        **_choice_fields(fitted),
-        "leaders": [_held_fields(held) for held in fitted.leaders],
-        "notes": list(fitted.notes),
-        "certificate": None if certificate is None else _certificate_fields(certificate),
-        "unlimited": None if unlimited is None else _choice_fields(unlimited),
-    }
-
-
-def _choice_fields(fitted: Fitted) -> dict[str, Any]:
-    return {
-        "policy": policy_fields(fitted.choice.policy),
-        "kind": asdict(fitted.choice.kind),
-        "objective": fitted.choice.objective,
-        "held_out_objective": fitted.held.objective,
-        "optimism": fitted.optimism,
-        "policies": fitted.policies,
-        "rows": fitted.rows,
-    }
-
-
-def _held_fields(held: Held) -> dict[str, Any]:
-    return {
-        "kind": asdict(held.kind),
-        "objective": held.objective,
-        "accuracy": held.accuracy,
-        "calls": held.calls,
-    }
-
-
-def _certificate_fields(certificate: Certificate) -> Mapping[str, Any]:
-    return {
-        "limit": certificate.limit,
-        "confidence": certificate.confidence,
-        "chosen_on": certificate.chosen_on,
-        "tested_on": certificate.tested_on,
-        "path": [
-            {
-                "policy": policy_fields(one.choice.policy),
-                "objective": one.choice.objective,
-                "hurts_chosen_on": one.hurts_chosen_on,
-                "hurts": one.hurts,
-                "p_value": one.p_value,
-                "certified": one.certified,
-            }
-            for one in certificate.path
-        ],
-    }
+    events = [event.event for event in events_of(space.events, lock) if event.event in (OPENED, RECORDED)]
+    return bool(events) and events[-1] == OPENED
 
 
 def now() -> str:

@@ -1,4 +1,4 @@
-"""The folder of a study: its file, ledger, fit, lock, journal and report."""
+"""The folder of a study: its file, ledger, fit, lock, event log and report."""
 
 import json
 import os
@@ -37,8 +37,10 @@ class Workspace:
         return self.folder / "lock.json"
 
     @property
-    def journal(self) -> Path:
-        return self.folder / "journal.jsonl"
+    def events(self) -> Path:
+        """The event log; a study that has one by its earlier name, journal.jsonl, goes on with that."""
+        earlier = self.folder / "journal.jsonl"
+        return earlier if earlier.exists() else self.folder / "events.jsonl"
 
     @property
     def looked_at(self) -> Path:

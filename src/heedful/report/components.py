@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.protocol.fit import Kind, recipes
+from heedful.protocol.fit import recipes
+from heedful.protocol.fit_result import PolicyKind
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.report.arms import BASELINE, Arm, Paired, compare, measure
@@ -74,10 +75,10 @@ def frozen_threshold(replayer: Replayer, signal: str) -> float | None:
     return float(np.percentile(known, PERCENTILE)) if len(known) else None
 
 
-def _tuned(material: Material, threshold: float) -> Mapping[Kind, Policy]:
+def _tuned(material: Material, threshold: float) -> Mapping[PolicyKind, Policy]:
     """Of every kind the policy that is right most often on the fit side, then the cheapest."""
     settings = FitSettings(signals=(SIGNAL,), firsts=("none",), calibrated=False)
-    best: dict[Kind, tuple[tuple[int, int], Policy]] = {}
+    best: dict[PolicyKind, tuple[tuple[int, int], Policy]] = {}
     for recipe in recipes(material.fit, material.tuned_banks, settings):
         if recipe.policy.sources:
             scores = material.fit.sweep(recipe.policy, [threshold])

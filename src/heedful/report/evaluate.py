@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from heedful.protocol.events import StudyEvent
+from heedful.protocol.lock import Lock
 from heedful.report.arms import BASELINE, HEEDFUL, UNLIMITED, Arm, Paired, compare, main_arms
 from heedful.report.components import Isolation, isolate
 from heedful.report.confidence import Bin, Kept, bin_rows, keep_surest
 from heedful.report.cost import Cost, count_cost
 from heedful.report.diagnostics import Separability, SourceCalibration, calibrate, separate
 from heedful.report.entries import BankEffects, weigh_entries
-from heedful.report.locked import Event, Locked
 from heedful.report.material import Material
 from heedful.report.oracle import Oracle, find_oracle
 from heedful.report.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
@@ -28,8 +29,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    lock: Locked
-    events: tuple[Event, ...]
+    lock: Lock
+    events: tuple[StudyEvent, ...]
     openings: int
     missing: tuple[str, ...]
     """Sources of the study without a whole set of test passes."""

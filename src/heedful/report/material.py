@@ -1,26 +1,18 @@
-"""What a report is made of: the lock, the journal, and both sides of the ledger as tables."""
+"""What a report is made of: the lock, the events, and both sides of the ledger as tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
 from heedful.errors import LockError, UsageError
+from heedful.protocol.events import OPENED, RECORDED, WENT_ON, StudyEvent, events_of, read_events
 from heedful.protocol.ledger import Ledger, Pass
-from heedful.protocol.lock import (
-    OPENED,
-    RECORDED,
-    WENT_ON,
-    has_fit_passes,
-    journal_of,
-    passes_digest,
-    read_journal,
-)
+from heedful.protocol.lock import Lock, read_lock
+from heedful.protocol.passes_digest import has_fit_passes, passes_digest
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Bools, Table, read_table
-from heedful.protocol.workspace import Workspace, read_json
-from heedful.report.locked import Event, Locked, read_lock
+from heedful.protocol.workspace import Workspace
 from heedful.types import Side
 
 SIDES: tuple[Side, Side] = ("fit", "test")
@@ -30,8 +22,8 @@ SIDES: tuple[Side, Side] = ("fit", "test")
 class Material:
     """Everything the report may look at."""
 
-    lock: Locked
-    events: tuple[Event, ...]
+    lock: Lock
+    events: tuple[StudyEvent, ...]
     fit: Replayer
     test: Replayer
     passes: Mapping[Side, Sequence[Pass]]
@@ -84,7 +76,7 @@ class Material:
 
 def gather(space: Workspace) -> Material:
     """Read a study's folder; refuses a lock or fit passes that moved since the lock was made."""
-    lock = read_lock(read_json(space.lock, "run heedful study lock first"))
+    lock = read_lock(space.lock)
     ledger = Ledger(space.ledger)
     if not has_fit_passes(lock.digests, ledger):
         raise LockError(
@@ -94,7 +86,7 @@ def gather(space: Workspace) -> Material:
     _refuse_other_test_passes(space, lock.lock, ledger)
     return Material(
         lock=lock,
-        events=tuple(msgspec.convert(read_journal(space.journal), list[Event])),
+        events=tuple(read_events(space.events)),
         fit=fit,
         test=test,
         passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
@@ -103,19 +95,19 @@ def gather(space: Workspace) -> Material:
 
 
 def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
-    """Test passes count when the journal tells that they were opened, and as they were when that ended."""
-    events = [e for e in journal_of(space.journal, lock) if e["event"] in (OPENED, WENT_ON, RECORDED)]
-    if not any(event["event"] == OPENED for event in events):
-        raise LockError(f"{space.journal} does not tell that the test side was opened: put the journal back")
+    """Test passes count when the event log tells that they were opened, and as they were when that ended."""
+    events = [e for e in events_of(space.events, lock) if e.event in (OPENED, WENT_ON, RECORDED)]
+    if not any(event.event == OPENED for event in events):
+        raise LockError(f"{space.events} does not tell that the test side was opened: put the file back")
     last = events[-1]
-    if last["event"] == RECORDED and last.get("passes", "") not in ("", passes_digest(ledger, "test")):
+    if last.event == RECORDED and last.passes not in ("", passes_digest(ledger, "test")):
         raise LockError(
-            f"the test passes in {space.ledger} moved since {last['at']}, when the last was recorded: "
+            f"the test passes in {space.ledger} moved since {last.at}, when the last was recorded: "
             "put them back, or run heedful study test to record what is missing"
         )
 
 
-def _passes(ledger: Ledger, side: Side, lock: Locked) -> list[Pass]:
+def _passes(ledger: Ledger, side: Side, lock: Lock) -> list[Pass]:
     tasks = set(lock.splits[side])
     return [row for row in ledger.distinct() if row.side == side and row.task in tasks]
 

@@ -1,9 +1,9 @@
 """The tables about how the study was done: cost, what was locked, the journal, the fit, the certificate."""
 
-from heedful.protocol.lock import OPENED
+from heedful.protocol.events import OPENED
+from heedful.protocol.fit_result import HarmCertificate
 from heedful.report.cost import Spend
 from heedful.report.evaluate import Evaluation
-from heedful.report.locked import HarmCertificate, KindOf
 from heedful.report.sheet import Sheet
 from heedful.report.wording import (
     duration,
@@ -128,14 +128,14 @@ def fit_table(evaluation: Evaluation) -> Sheet:
         name="fit",
         title="How the policy was chosen",
         note=(
-            f"{_named(story.kind)}, out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
+            f"{story.kind}, out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
             f"Objective (accuracy less the cost of calls) {plain(story.objective, 4)} on the rows it was "
             f"tuned on, {plain(story.held_out_objective, 4)} on held-out folds: optimism "
             f"{signed(story.optimism, 4)}. The table holds the best kinds by cross-validation."
         ),
         head=("Kind", "Objective", "Accuracy", "Calls"),
         rows=tuple(
-            (_named(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
+            (str(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
             for one in story.leaders
         ),
     )
@@ -194,8 +194,3 @@ def _chosen_again(choices: int) -> str:
         f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each "
         "was another chance to be certified, so the confidence is less than stated."
     )
-
-
-def _named(kind: KindOf) -> str:
-    chain = " → ".join((kind.first, *kind.sources))
-    return f"{kind.family} {chain}" + (f" by {kind.signal}" if kind.signal else "")

@@ -47,7 +47,7 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "seeds": list(lock.seeds),
         "missing": list(evaluation.missing),
         "damaged_rows": evaluation.damaged,
-        "journal": [asdict(event) for event in evaluation.events],
+        "journal": [{"at": e.at, "event": e.event, "lock": e.lock} for e in evaluation.events],
     }
 
 
