@@ -93,10 +93,11 @@ def open_test(place: Place, data: Data = None, out: Out = None, json: Json = Fal
 @app.command()
 def verify(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Check that nothing moved since the lock was made; exit 4 names what did."""
+    from heedful.protocol.models import study_model
     from heedful.protocol.steps import verify_lock
 
     space, setting = open_study(place, data, out)
-    locked = asyncio.run(verify_lock(space, setting, open_study_model(setting)))
+    locked = asyncio.run(verify_lock(space, setting, study_model(setting.study.model)))
     if json:
         print_json({"study": locked.study, "lock": locked.lock, "moved": []})
         return
@@ -123,19 +124,17 @@ def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Works
     from heedful.protocol.workspace import open_workspace
 
     space = open_workspace(place, out)
-    setting = prepare(space.study, data)
-    if any(bank.method != "bm25" for bank in setting.banks.values()):
-        from heedful.cli.opening import pull_weights
-
-        pull_weights("all-minilm-l6-v2")
-    return space, setting
+    return space, prepare(space.study, data)
 
 
 def open_study_model(setting: "Setting") -> "Model":
+    """The model that a study names; the weights that decode and recall are pulled when they are not here."""
     from heedful.cli.opening import pull_weights
     from heedful.models.catalogue import CATALOGUE
     from heedful.protocol.models import study_model
 
+    if any(bank.method != "bm25" for bank in setting.banks.values()):
+        pull_weights("all-minilm-l6-v2")
     settings = setting.study.model
     if not settings.url and settings.weights in CATALOGUE:
         pull_weights(settings.weights)
