@@ -32,7 +32,8 @@ MAY_IMPORT = {
         *("types", "errors", "ports", "arms", "decisions", "sources", "memory"),
         *("benchmarks", "stats", "governance", "protocol"),
     },
-    "report": {"types", "errors", "decisions", "stages", "stats", "protocol", "experiments"},
+    "evaluation": {"types", "errors", "stages", "stats", "protocol"},
+    "report": {"types", "decisions", "stats", "protocol", "evaluation", "experiments"},
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -40,7 +41,7 @@ MAY_IMPORT = {
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
     *("memory/ranking", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
-    *("stats/", "governance/", "protocol/", "experiments/", "report/"),
+    *("stats/", "governance/", "protocol/", "experiments/", "evaluation/", "report/"),
 )
 """Modules that are themselves imported only where they are used."""
 

@@ -10,14 +10,14 @@ from statistics import fmean
 import msgspec
 
 from heedful import arms
-from heedful.experiments.derive import Experiment, study_policy
-from heedful.experiments.evidence import table_evidence
-from heedful.experiments.measure import Measured, measure_arms
+from heedful.experiments.arm_measures import ArmMeasure, measure_arms
+from heedful.experiments.study_evidence import table_evidence
+from heedful.experiments.variant import Experiment, study_policy
 from heedful.governance.bounds import RULES, first_condemned
 from heedful.governance.poison import is_bad, spoiled
 from heedful.protocol.fit import tune
-from heedful.protocol.steps import side_table
 from heedful.protocol.table import Table
+from heedful.protocol.workflow import side_table
 from heedful.types import Policy
 
 
@@ -34,7 +34,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controlled:
+class ControlResult:
     """The arms at one rate of bad entries."""
 
     rate: float
@@ -42,24 +42,24 @@ class Controlled:
     entries: int
     exposed: float
     """Share of rows whose recalls contain a bad entry."""
-    arms: Mapping[str, Measured]
+    arms: Mapping[str, ArmMeasure]
     removal: Mapping[str, Removal] = field(default_factory=dict)
     """By retirement rule."""
     changed: int = 0
     """Passes that the bad entries changed, and that had to be recorded."""
 
 
-async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[str]) -> list[Controlled]:
+async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[str]) -> list[ControlResult]:
     """Every arm at every rate, the clean bank first."""
     policies = control_policies(asked)
     mixtures = {rate: spoiled(asked.live, rate, kinds, asked.seed) for rate in rates}
     clean = await asked.table()
     size = len(asked.live)
 
-    def controlled(table: Table, rate: float, entries: int, changed: int) -> Controlled:
+    def controlled(table: Table, rate: float, entries: int, changed: int) -> ControlResult:
         column = table.column(asked.source)
         exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
-        return Controlled(
+        return ControlResult(
             rate=rate,
             bad=entries - size,
             entries=entries,
@@ -79,8 +79,8 @@ async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[st
 
 def control_policies(asked: Experiment) -> dict[str, Policy]:
     """Always, the best gate and the best choose of the fit side, and the study's own policy."""
-    settings = msgspec.structs.replace(asked.setting.study.fit, families=("gate", "choose"), firsts=("none",))
-    best = tune(side_table(asked.space, asked.setting, "fit"), [asked.source], settings)[0]
+    settings = msgspec.structs.replace(asked.setup.study.fit, families=("gate", "choose"), firsts=("none",))
+    best = tune(side_table(asked.space, asked.setup, "fit"), [asked.source], settings)[0]
     policies = {"always": arms.always(asked.source)}
     for family in ("gate", "choose"):
         choices = [one for kind, one in best.items() if kind.family == family]

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from heedful.errors import HeedfulError, UsageError
-from heedful.experiments.derive import Experiment, Variant, policies_using
+from heedful.experiments.variant import Experiment, Variant, policies_using
 from heedful.governance.damage import corrupted
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
@@ -118,7 +118,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class EditWorth:
     """What the edits change in the answers of one policy."""
 
     policy: Policy
@@ -139,7 +139,7 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counterfactual:
+class CounterfactualResult:
     side: Side
     source: str
     edits: Mapping[str, Edit]
@@ -152,10 +152,10 @@ class Counterfactual:
     """Share of rows whose recalled ids are the original ones, in order."""
     changed: Mapping[Version, int]
     """Passes whose prompt is another than the study's."""
-    arms: Mapping[str, Worth]
+    arms: Mapping[str, EditWorth]
 
 
-async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> Counterfactual:
+async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> CounterfactualResult:
     """Record what the edits change, and compare; a number asks for so many edits to be made."""
     table, source = await asked.table(), asked.source
     if isinstance(edits, int):
@@ -170,7 +170,7 @@ async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> 
     _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
     tables = {version: one.table for version, one in varied.items()}
     tables[AGAIN] = await _again(asked, table, hit)
-    return Counterfactual(
+    return CounterfactualResult(
         side=asked.side,
         source=source,
         edits=edits,
@@ -207,7 +207,7 @@ async def _again(asked: Experiment, table: Table, hit: Bools) -> Table:
     return replace(table, columns={**table.columns, asked.source: column})
 
 
-def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> Worth:
+def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> EditWorth:
     base = Replayer(table).replay(policy).right
     rights = {version: Replayer(varied).replay(policy).right for version, varied in tables.items()}
 
@@ -215,7 +215,7 @@ def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: B
         return paired_interval(after.astype(float) - before, table.tasks, _draws())
 
     repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
-    return Worth(
+    return EditWorth(
         policy=policy,
         original=share_of(base, table.tasks),
         right={version: share_of(right, table.tasks) for version, right in rights.items()},

@@ -15,23 +15,23 @@ from functools import partial
 
 from heedful import arms
 from heedful.errors import HeedfulError, LockError, UsageError
-from heedful.experiments.build import unleaked
-from heedful.experiments.derive import Experiment, with_bank
-from heedful.experiments.evidence import table_evidence
-from heedful.experiments.measure import Measured, measure_arms
+from heedful.experiments.arm_measures import ArmMeasure, measure_arms
+from heedful.experiments.bank_building import unleaked
 from heedful.experiments.replies import Replies
+from heedful.experiments.study_evidence import table_evidence
+from heedful.experiments.variant import Experiment, with_bank
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
-from heedful.governance.retire import Sentence, Terms, review
+from heedful.governance.retire import Condemnation, RetirementTerms, review
 from heedful.memory.dense import Embedder
 from heedful.ports import Model
 from heedful.protocol.fit import cross_validate, tune
 from heedful.protocol.fit_result import HeldOutScore
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.setting import Setting
-from heedful.protocol.steps import fill, policy_banks, refined_ledger
+from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table
+from heedful.protocol.workflow import fill, policy_banks, refined_ledger
 from heedful.protocol.workspace import REFINED, Workspace, tasks_looked_at, write_json, write_text
 from heedful.types import Entry, Policy
 
@@ -40,16 +40,16 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Iteration:
+class RefineIteration:
     number: int
     entries: int
     """Live entries of the bank."""
     accuracy: float
     """Of the best kind of policy that uses the source, on held-out folds of the fit side."""
     objective: float
-    always: Measured
+    always: ArmMeasure
     """Memory in every prompt."""
-    retired: Sequence[Sentence] = ()
+    retired: Sequence[Condemnation] = ()
     replaced: Sequence[Entry] = ()
     changed: int = 0
     """Passes with memory whose prompt is another than in the iteration before."""
@@ -60,15 +60,15 @@ class Iteration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refined:
+class RefineResult:
     source: str
-    iterations: Sequence[Iteration]
+    iterations: Sequence[RefineIteration]
     chosen: int
     bank: str
     """The bank of the study's source from now on."""
     tasks: int
     """Tasks of the fit side that the loop looked at."""
-    spared: Sequence[Sentence] = ()
+    spared: Sequence[Condemnation] = ()
     """Condemned by the last evidence, but protected or beyond the share that may go at once."""
 
 
@@ -82,21 +82,21 @@ class Writer:
 
 async def refine(
     asked: Experiment,
-    terms: Terms,
+    terms: RetirementTerms,
     iterations: int,
     writer: Writer | None,
-    keep: Callable[[Refined], None] = lambda found: None,
-) -> Refined:
+    keep: Callable[[RefineResult], None] = lambda found: None,
+) -> RefineResult:
     """Run the loop; without a writer entries are only retired.
 
     `keep` gets the result before the study is changed, so that a kill cannot lose it.
     """
-    space, setting, source = asked.space, asked.setting, asked.source
-    _refuse_unrefinable(space, setting, source)
-    await _copied(asked, setting, refined_ledger(space, setting))
+    space, setup, source = asked.space, asked.setup, asked.source
+    _refuse_unrefinable(space, setup, source)
+    await _copied(asked, setup, refined_ledger(space, setup))
     table = await asked.table()
     rounds = [_round(asked, 0, asked.entries, table, Ledger(space.ledger), table)]
-    spared: Sequence[Sentence] = ()
+    spared: Sequence[Condemnation] = ()
     for number in range(1, iterations + 1):
         last = rounds[-1]
         evidence = table_evidence(last.seen, source, last.policy)
@@ -106,12 +106,12 @@ async def refine(
             break
         rounds.append(await _next(asked, number, last, judged.going, writer, table))
     chosen = max(rounds, key=lambda one: (round(one.told.objective, 9), -one.told.number))
-    bank = setting.study.sources[source].bank
+    bank = setup.study.sources[source].bank
     if chosen is not rounds[0]:
-        label = bank_label(setting, source, chosen.entries)
+        label = bank_label(setup, source, chosen.entries)
         bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
     told = [one.told for one in rounds]
-    found = Refined(
+    found = RefineResult(
         source=source,
         iterations=told,
         chosen=chosen.told.number,
@@ -135,21 +135,21 @@ class _Round:
     """The rows of it that the loop may look at."""
     ledger: Ledger
     policy: Policy
-    told: Iteration
+    told: RefineIteration
 
 
 def _round(
     asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger, original: Table
 ) -> _Round:
-    seen = choosing_rows(table, asked.setting.study.fit)
-    held, policy = _best(seen, asked.setting, asked.source)
-    told = Iteration(
+    seen = choosing_rows(table, asked.setup.study.fit)
+    held, policy = _best(seen, asked.setup, asked.source)
+    told = RefineIteration(
         number=number,
         entries=sum(entry.live for entry in entries),
         accuracy=held.accuracy,
         objective=held.objective,
         always=measure_arms(
-            seen, choosing_rows(original, asked.setting.study.fit), {"always": arms.always(asked.source)}
+            seen, choosing_rows(original, asked.setup.study.fit), {"always": arms.always(asked.source)}
         )["always"],
     )
     return _Round(entries=entries, table=table, seen=seen, ledger=ledger, policy=policy, told=told)
@@ -159,7 +159,7 @@ async def _next(
     asked: Experiment,
     number: int,
     last: _Round,
-    going: Sequence[Sentence],
+    going: Sequence[Condemnation],
     writer: Writer | None,
     original: Table,
 ) -> _Round:
@@ -171,9 +171,9 @@ async def _next(
     if writer is not None:
         replies = Replies(asked.space.folder / asked.name / "replies.jsonl", writer.model)
         written = [await _better(entry, last.seen, asked, replies) for entry in gone]
-        better = unleaked([one for one in written if one is not None], asked.setting, writer.embedder)
+        better = unleaked([one for one in written if one is not None], asked.setup, writer.embedder)
     entries += better
-    label = bank_label(asked.setting, asked.source, entries)
+    label = bank_label(asked.setup, asked.source, entries)
     varied = await asked.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
     _require_only_changed(varied.calls, varied.changed)
     made = _round(asked, number, entries, varied.table, varied.ledger, original)
@@ -188,19 +188,19 @@ async def _next(
     return replace(made, told=told)
 
 
-def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None:
+def _refuse_unrefinable(space: Workspace, setup: StudySetup, source: str) -> None:
     if space.lock.exists():
         raise LockError(f"{space.lock} exists: a locked study stays locked; refine before heedful study lock")
-    if setting.study.sources[source].bank == "pool":
+    if setup.study.sources[source].bank == "pool":
         raise UsageError(
             f"the bank of {source} is made of the pool's rows: only a bank that is a file can be refined"
         )
     with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
-def _best(table: Table, setting: Setting, source: str) -> tuple[HeldOutScore, Policy]:
+def _best(table: Table, setup: StudySetup, source: str) -> tuple[HeldOutScore, Policy]:
     """The best kind of policy that uses the source, and its numbers on all rows."""
-    banks, settings = policy_banks(setting, table), setting.study.fit
+    banks, settings = policy_banks(setup, table), setup.study.fit
     for held in cross_validate(table, banks, settings):
         if source in (held.kind.first, *held.kind.sources):
             return held, tune(table, banks, settings)[0][held.kind].policy
@@ -210,7 +210,7 @@ def _best(table: Table, setting: Setting, source: str) -> tuple[HeldOutScore, Po
     )
 
 
-def _sentenced(entry: Entry, sentence: Sentence | None) -> Entry:
+def _sentenced(entry: Entry, sentence: Condemnation | None) -> Entry:
     return entry if sentence is None else replace(entry, state=sentence.state, reason=sentence.reason)
 
 
@@ -226,7 +226,7 @@ async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies
 
 def _harmed(entry: Entry, table: Table, asked: Experiment) -> list[tuple[str, str, str]]:
     """Tasks that were hurt while the entry was in the prompt: question, text without memory, text with it."""
-    items = {item.id: item for item in asked.setting.splits.fit}
+    items = {item.id: item for item in asked.setup.splits.fit}
     plain, column = table.column("none"), table.column(asked.source)
     hurt = (plain.right & column.decoded & ~column.right).nonzero()[0].tolist()
     rows = [at for at in hurt if any(seen.entry == entry.id for seen in column.passes[at].recalls)]
@@ -253,14 +253,14 @@ async def _adopt(asked: Experiment, bank: str, chosen: _Round) -> None:
     space.fit.unlink(missing_ok=True)
     write_json(space.looked_at, {"tasks": sorted({*tasks_looked_at(space), *chosen.seen.tasks})})
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
-    await _copied(asked, with_bank(asked.setting, source, chosen.entries), chosen.ledger)
+    await _copied(asked, with_bank(asked.setup, source, chosen.entries), chosen.ledger)
 
 
-async def _copied(asked: Experiment, setting: Setting, parent: Ledger | None) -> None:
+async def _copied(asked: Experiment, setup: StudySetup, parent: Ledger | None) -> None:
     """Let the study's ledger have what a round recorded."""
     if parent is not None:
         tell = partial(asked.tell, "copying the chosen passes")
-        await fill(asked.space, setting, asked.model, "fit", tell, parent)
+        await fill(asked.space, setup, asked.model, "fit", tell, parent)
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:
@@ -274,6 +274,6 @@ def with_bank_named(toml: str, source: str, bank: str) -> str:
     return f'{toml[:start]}bank = "{bank}"{toml[start + len(line[0]) :]}'
 
 
-def bank_label(setting: Setting, source: str, entries: Sequence[Entry]) -> str:
+def bank_label(setup: StudySetup, source: str, entries: Sequence[Entry]) -> str:
     """The same bank has the same label in every run."""
-    return with_bank(setting, source, entries).banks[source].digest[:8]
+    return with_bank(setup, source, entries).banks[source].digest[:8]

@@ -15,7 +15,7 @@ from heedful.protocol.endpoint_probe import EndpointProbe
 from heedful.protocol.fit_result import FitResult, from_fields, to_fields
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.passes_digest import has_fit_passes, passes_digest, side_rows
-from heedful.protocol.setting import Setting
+from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import read_json, write_json
 from heedful.stages.compose import first_prompt
 from heedful.types import Policy, Spec, Traits, digest_of
@@ -79,7 +79,7 @@ class Lock:
 
 
 def make_lock(
-    setting: Setting,
+    setup: StudySetup,
     model: Traits,
     probed: EndpointProbe | None,
     ledger: Ledger,
@@ -88,24 +88,24 @@ def make_lock(
     at: str,
 ) -> Lock:
     """The lock of a fitted study, after so many choices under a harm limit."""
-    study = setting.study
-    code = code_state(setting.benchmark)
+    study = setup.study
+    code = code_state(setup.benchmark)
     lock = Lock(
         study=study.name,
-        benchmark=setting.benchmark.name,
+        benchmark=setup.benchmark.name,
         locked_at=at,
         fit=fitted,
         model=ModelIdentity(name=model.name, endpoint=model.endpoint, probe=probed),
-        sources={name: dict(source.spec) for name, source in setting.sources("test", 0).items()},
+        sources={name: dict(source.spec) for name, source in setup.sources("test", 0).items()},
         kinds={name: settings.kind for name, settings in study.sources.items()},
-        splits={side: tuple(item.id for item in items) for side, items in setting.splits.parts.items()},
-        dropped={name: tuple(ids) for name, ids in setting.dropped.items()},
+        splits={side: tuple(item.id for item in items) for side, items in setup.splits.parts.items()},
+        dropped={name: tuple(ids) for name, ids in setup.dropped.items()},
         seeds=study.seeds,
         choices=choices,
         test_passes=len(side_rows(ledger, "test")),
         statistics=PLANNED,
         notes=study.notes,
-        digests={**digests(setting, model, ledger, fitted.policy), "code": digest_of(code.modules)},
+        digests={**digests(setup, model, ledger, fitted.policy), "code": digest_of(code.modules)},
         code=code,
     )
     return replace(lock, lock=_digest(lock_fields(lock)))
@@ -138,46 +138,46 @@ def _digest(fields: Mapping[str, object]) -> str:
     return digest_of({name: value for name, value in fields.items() if name != "lock"})
 
 
-def digests(setting: Setting, model: Traits, ledger: Ledger, policy: Policy) -> dict[str, str]:
+def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) -> dict[str, str]:
     """A digest of each thing that must not move, besides the code."""
-    splits = setting.splits
-    sources = setting.sources("test", 0)
-    tasks = [setting.benchmark.task(item) for item in (*splits.fit, *splits.test)]
+    splits = setup.splits
+    sources = setup.sources("test", 0)
+    tasks = [setup.benchmark.task(item) for item in (*splits.fit, *splits.test)]
     return {
         **{f"data:{side}": items_digest(items) for side, items in splits.parts.items()},
-        **{f"bank:{name}": bank.digest for name, bank in setting.banks.items()},
+        **{f"bank:{name}": bank.digest for name, bank in setup.banks.items()},
         **{f"source:{name}": digest_of(dict(source.spec)) for name, source in sources.items()},
         "prompts": digest_of([first_prompt(task).digest for task in tasks]),
-        "grading": digest_of([_grading(setting), [task.answer_pattern for task in tasks]]),
+        "grading": digest_of([_grading(setup), [task.answer_pattern for task in tasks]]),
         "policy": digest_of(policy_fields(policy)),
         "model": model.fingerprint,
-        "seeds": digest_of(list(setting.study.seeds)),
-        "fit settings": digest_of(msgspec.to_builtins(setting.study.fit)),
+        "seeds": digest_of(list(setup.study.seeds)),
+        "fit settings": digest_of(msgspec.to_builtins(setup.study.fit)),
         "statistics": digest_of(list(PLANNED)),
         "fit passes": passes_digest(ledger, "fit"),
     }
 
 
-def _grading(setting: Setting) -> list[str]:
+def _grading(setup: StudySetup) -> list[str]:
     """The metric of a person's own questions, with its code where that is theirs too."""
-    if setting.study.questions is None:
+    if setup.study.questions is None:
         return []
-    metric = setting.study.questions.metric
-    return [metric, metric_source(metric, setting.folder)]
+    metric = setup.study.questions.metric
+    return [metric, metric_source(metric, setup.folder)]
 
 
 def moved(
-    lock: Lock, setting: Setting, model: Traits, probed: EndpointProbe | None, ledger: Ledger
+    lock: Lock, setup: StudySetup, model: Traits, probed: EndpointProbe | None, ledger: Ledger
 ) -> list[str]:
     """The names of what is not as it was locked; of the code by module, where the lock holds its modules."""
     before = lock.model.probe
     same = before is probed if before is None or probed is None else before.same(probed)
     locked = {name: digest for name, digest in lock.digests.items() if name != "code"}
-    now = digests(setting, model, ledger, lock.policy)
+    now = digests(setup, model, ledger, lock.policy)
     if has_fit_passes(locked, ledger):
         now["fit passes"] = locked["fit passes"]
     missing = {name for name in NOT_IN_EARLY_LOCKS if name not in locked}
-    changed = [] if lock.code is None else lock.code.changed(code_state(setting.benchmark))
+    changed = [] if lock.code is None else lock.code.changed(code_state(setup.benchmark))
     return [
         *([] if same else ["the endpoint's replies"]),
         *(name for name in {**locked, **now} if locked.get(name) != now.get(name) and name not in missing),
@@ -186,10 +186,10 @@ def moved(
 
 
 def refuse_moved(
-    lock: Lock, setting: Setting, model: Traits, probed: EndpointProbe | None, ledger: Ledger
+    lock: Lock, setup: StudySetup, model: Traits, probed: EndpointProbe | None, ledger: Ledger
 ) -> None:
     """Raise `LockError` that names each thing that moved."""
-    names = moved(lock, setting, model, probed, ledger)
+    names = moved(lock, setup, model, probed, ledger)
     problems = []
     if names:
         problems.append(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heedful.protocol.events import OPENED, read_events
 from heedful.protocol.ledger import Damage, Ledger, Pass
-from heedful.protocol.setting import Setting
+from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
 from heedful.types import Side
 
@@ -38,13 +38,13 @@ class StudyStatus:
     test_openings: int
 
 
-def status_of(space: Workspace, setting: Setting) -> StudyStatus:
+def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
     """How far the study in a folder is."""
     ledger = Ledger(space.ledger)
     every: tuple[Side, Side] = ("fit", "test")
-    sides = {side: _side(ledger, setting, side) for side in every}
+    sides = {side: _side(ledger, setup, side) for side in every}
     return StudyStatus(
-        study=setting.study.name,
+        study=setup.study.name,
         folder=str(space.folder),
         sides=sides,
         seconds_left=sum(side.seconds_left for side in sides.values()),
@@ -55,13 +55,13 @@ def status_of(space: Workspace, setting: Setting) -> StudyStatus:
     )
 
 
-def _side(ledger: Ledger, setting: Setting, side: Side) -> SideProgress:
-    items = setting.splits.asked(side)
-    wanted = {(seed, item.id) for seed in setting.study.seeds for item in items}
-    slots = setting.study.model.slots
+def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:
+    items = setup.splits.asked(side)
+    wanted = {(seed, item.id) for seed in setup.study.seeds for item in items}
+    slots = setup.study.model.slots
     other: Side = "test" if side == "fit" else "fit"
     sources, left = {}, 0.0
-    for name in setting.sources(side, 0):
+    for name in setup.sources(side, 0):
         rows = [row for row in ledger.of(side, name) if (row.seed, row.task) in wanted]
         pace = _pace(rows or list(ledger.of(other, name)) or list(ledger.passes.values()))
         left += (len(wanted) - len(rows)) * pace / slots
