@@ -98,3 +98,14 @@ def test_all_lists_what_is_exported():
     exported = {name for name in vars(heedful) if not name.startswith("_") and name in heedful.__all__}
     assert exported == set(heedful.__all__)
     assert sorted(heedful.__all__) == heedful.__all__
+
+
+def test_only_fit_goes_through_the_grid_of_policies():
+    goers = {
+        relative.as_posix()
+        for _, relative, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id == "recipes")
+        or (isinstance(node, ast.Attribute) and node.attr == "sweep")
+    }
+    assert goers == {"protocol/fit.py"}

@@ -9,7 +9,7 @@ import pytest
 from heedful.arms import gate
 from heedful.evaluation.evaluate import evaluate
 from heedful.evaluation.study_data import read_study_data
-from heedful.protocol.fit import PERCENTILES
+from heedful.protocol.policy_grid import PERCENTILES
 from tests.evaluation.recount import recount, rows_of
 
 

@@ -324,9 +324,9 @@ def ends(prompt):
     return reply(prompt)
 
 space = open_workspace(Path(sys.argv[1]), None)
-setting = prepare(space.study, None)
+setup = prepare(space.study, None)
 model = ScriptedModel(script=ends)
-refined((space, setting, model))
+refined((space, setup, model))
 """
 
 

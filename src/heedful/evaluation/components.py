@@ -1,16 +1,10 @@
 """Component isolation: gate, choose and several banks at one frozen threshold."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass
 
 from heedful.evaluation.arms import BASELINE, Arm, PairedChange, compare, measure
 from heedful.evaluation.study_data import StudyData
-from heedful.protocol.fit import recipes
-from heedful.protocol.fit_result import PolicyKind
-from heedful.protocol.replay import Replayer
-from heedful.protocol.study import FAMILIES, FitSettings
+from heedful.protocol.fit import threshold_at, tune_at
 from heedful.types import Policy
 
 PERCENTILE = 35
@@ -48,10 +42,10 @@ class Isolation:
 
 def isolate(data: StudyData) -> Isolation:
     """Every stack of stages at p35 of the fit side's first-pass confidence."""
-    threshold = frozen_threshold(data.fit, SIGNAL)
+    threshold = threshold_at(data.fit, SIGNAL, PERCENTILE)
     if threshold is None:
         return Isolation(threshold=None, fit_rows=len(data.fit.table), components=(), stages=())
-    best = _tuned(data, threshold)
+    best = tune_at(data.fit, data.tuned_banks, SIGNAL, threshold)
     found = [
         Component(
             family=kind.family,
@@ -66,27 +60,6 @@ def isolate(data: StudyData) -> Isolation:
         components=(*found, *_gated_retries(data, threshold)),
         stages=_stages(data, found),
     )
-
-
-def frozen_threshold(replayer: Replayer, signal: str) -> float | None:
-    """p35 of the memory-free pass's confidence; None when it was not measured."""
-    confidence = replayer.confidence(Policy(signal=signal), "first")
-    known = confidence[np.isfinite(confidence)]
-    return float(np.percentile(known, PERCENTILE)) if len(known) else None
-
-
-def _tuned(data: StudyData, threshold: float) -> Mapping[PolicyKind, Policy]:
-    """Of every kind the policy that is right most often on the fit side, then the cheapest."""
-    settings = FitSettings(signals=(SIGNAL,), firsts=("none",), calibrated=False)
-    best: dict[PolicyKind, tuple[tuple[int, int], Policy]] = {}
-    for recipe in recipes(data.fit, data.tuned_banks, settings):
-        if recipe.policy.sources:
-            scores = data.fit.sweep(recipe.policy, [threshold])
-            rank = (-int(scores.right[0]), int(scores.calls[0]))
-            if recipe.kind not in best or rank < best[recipe.kind][0]:
-                best[recipe.kind] = rank, replace(recipe.policy, threshold=threshold)
-    ordered = sorted(best, key=lambda kind: FAMILIES.index(kind.family))
-    return {kind: best[kind][1] for kind in ordered}
 
 
 def _gated_retries(data: StudyData, threshold: float) -> list[Component]:

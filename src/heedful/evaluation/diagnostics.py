@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.evaluation.components import PERCENTILE, SIGNAL, frozen_threshold
+from heedful.evaluation.components import PERCENTILE, SIGNAL
 from heedful.evaluation.study_data import StudyData
+from heedful.protocol.fit import threshold_at
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Bools, Floats
 from heedful.stats.bootstrap import paired_interval
@@ -113,7 +114,7 @@ def separate(data: StudyData) -> tuple[Separability, ...]:
 
 def _scopes(data: StudyData, signal: str) -> Iterator[tuple[str, Bools]]:
     yield "all rows", data.once
-    threshold = frozen_threshold(data.fit, signal)
+    threshold = threshold_at(data.fit, signal, PERCENTILE)
     if threshold is not None:
         with np.errstate(invalid="ignore"):
             routed = data.test.table.column("none").signals[signal] < threshold

@@ -6,7 +6,8 @@ import numpy as np
 
 from heedful.evaluation.arms import Arm, measure
 from heedful.evaluation.study_data import StudyData
-from heedful.protocol.fit import PERCENTILES, thresholds_of
+from heedful.protocol.fit import tune_gate
+from heedful.protocol.policy_grid import thresholds_of
 from heedful.stats.intervals import Interval, share_of
 from heedful.types import Policy
 
@@ -45,32 +46,21 @@ def sweep_signals(data: StudyData) -> tuple[SignalPoint, ...]:
     """Gate by every signal that was measured on both sides."""
     measured = data.fit.table.column("none").signals
     tested = data.test.table.column("none").signals
-    points = [_best_gate(data, signal) for signal in measured if signal in tested]
+    points = [_signal_point(data, signal) for signal in measured if signal in tested]
     return tuple(point for point in points if point is not None)
 
 
-def _best_gate(data: StudyData, signal: str) -> SignalPoint | None:
-    """The gate that is right most often on the fit side, then the one that consults least."""
-    best: tuple[tuple[int, int], str, int, Policy] | None = None
-    for bank in data.tuned_banks:
-        policy = Policy(signal=signal, sources=(bank,))
-        thresholds = thresholds_of(data.fit, policy)
-        if len(thresholds) < len(PERCENTILES):
-            continue
-        scores = data.fit.sweep(policy, thresholds)
-        for place, percentile in enumerate(PERCENTILES):
-            rank = (-int(scores.right[place]), int(scores.calls[place]))
-            if best is None or rank < best[0]:
-                best = rank, bank, percentile, replace(policy, threshold=float(thresholds[place]))
-    if best is None:
+def _signal_point(data: StudyData, signal: str) -> SignalPoint | None:
+    gate = tune_gate(data.fit, data.tuned_banks, signal)
+    if gate is None:
         return None
-    (negated, _), bank, percentile, policy = best
+    (bank,) = gate.policy.sources
     return SignalPoint(
         signal=signal,
         bank=bank,
-        percentile=percentile,
-        fit_accuracy=-negated / len(data.fit.table),
-        arm=measure(data, f"gate-{bank} by {signal}", policy),
+        percentile=gate.percentile,
+        fit_accuracy=gate.accuracy,
+        arm=measure(data, f"gate-{bank} by {signal}", gate.policy),
     )
 
 

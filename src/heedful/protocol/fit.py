@@ -1,26 +1,17 @@
 """Choose a policy on the fit side: the only place that tunes anything."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, permutations, product
-from math import inf
 
 import numpy as np
 
 from heedful.errors import UsageError
-from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.fit_result import FitResult, HeldOutScore, PolicyKind, Rank, rank_of
+from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
 from heedful.protocol.replay import Replayer, Scores
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.protocol.table import Floats, Ints, Table
-from heedful.stages.calibrate import CALIBRATED
 from heedful.types import Policy
-
-PERCENTILES = tuple(range(5, 101, 5))
-SINGLE_MARGINS = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90)
-PAIR_MARGINS = (0, 20, 40, 60, 80)
-"""Margins are taken at these percentiles of the difference in confidence, and at 0."""
-
 
 LEADERS = 12
 """How many of the best kinds are kept."""
@@ -118,78 +109,55 @@ def tune_within_budgets(
     return best, policies
 
 
+def threshold_at(replayer: Replayer, signal: str, percentile: int) -> float | None:
+    """A percentile of the memory-free pass's confidence; None when it was not measured."""
+    confidence = replayer.confidence(Policy(signal=signal), "first")
+    known = confidence[np.isfinite(confidence)]
+    return float(np.percentile(known, percentile)) if len(known) else None
+
+
+def tune_at(
+    replayer: Replayer, banks: Sequence[str], signal: str, threshold: float
+) -> dict[PolicyKind, Policy]:
+    """Of every kind the policy that is right most often at this threshold, then the cheapest."""
+    settings = FitSettings(signals=(signal,), firsts=("none",), calibrated=False)
+    best: dict[PolicyKind, tuple[tuple[int, int], Policy]] = {}
+    for recipe in recipes(replayer, banks, settings):
+        if recipe.policy.sources:
+            scores = replayer.sweep(recipe.policy, [threshold])
+            rank = (-int(scores.right[0]), int(scores.calls[0]))
+            if recipe.kind not in best or rank < best[recipe.kind][0]:
+                best[recipe.kind] = rank, replace(recipe.policy, threshold=threshold)
+    ordered = sorted(best, key=lambda kind: FAMILIES.index(kind.family))
+    return {kind: best[kind][1] for kind in ordered}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """A policy but for its threshold."""
+class TunedGate:
+    """A gate by one signal, with the percentile its threshold is at."""
 
     policy: Policy
-    kind: PolicyKind
+    percentile: int
+    accuracy: float
+    """On the rows it was tuned on."""
 
 
-def recipes(replayer: Replayer, banks: Sequence[str], settings: FitSettings) -> Iterator[Recipe]:
-    """The whole grid: first source × family × signal × sources × margins."""
-    firsts = ("none", *banks) if settings.firsts is None else settings.firsts
-    for first in firsts:
-        family = "never" if first == "none" else "always"
-        yield Recipe(policy=Policy(first=first), kind=PolicyKind(first, family))
-        others = [source for source in ("none", *banks) if source != first]
-        for signal in (*settings.signals, *((CALIBRATED,) if settings.calibrated else ())):
-            start = Policy(first=first, signal=signal)
-            if signal == CALIBRATED:
-                start = replace(start, calibrators=fit_calibrators(replayer, first, others))
-            yield from _of_signal(replayer, start, others, settings)
-
-
-def _of_signal(
-    replayer: Replayer, start: Policy, others: Sequence[str], settings: FitSettings
-) -> Iterator[Recipe]:
-    def recipe(family: str, sources: tuple[str, ...], margins: Mapping[str, float] | None) -> Recipe:
-        policy = replace(start, sources=sources, margins=margins)
-        if family == "agree":
-            policy = replace(policy, combine="agree")
-        elif family == "dual":
-            policy = replace(policy, combine="dual")
-        return Recipe(policy=policy, kind=PolicyKind(start.first, family, start.signal, sources))
-
-    for source in others:
-        if "gate" in settings.families:
-            yield recipe("gate", (source,), None)
-        if "choose" in settings.families:
-            for margin in _margins(replayer, start, source, SINGLE_MARGINS):
-                yield recipe("choose", (source,), {source: margin})
-    if "agree" in settings.families:
-        for size in (2, 3):
-            for several in permutations(others, size):
-                yield recipe("agree", several, None)
-    pairs = {"cascade": permutations(others, 2), "dual": combinations(others, 2)}
-    for family, sets in pairs.items():
-        if family in settings.families:
-            for one, other in sets:
-                grids = [_margins(replayer, start, source, PAIR_MARGINS) for source in (one, other)]
-                for m1, m2 in product(*grids):
-                    yield recipe(family, (one, other), {one: m1, other: m2})
-
-
-def _margins(replayer: Replayer, start: Policy, source: str, percentiles: Sequence[int]) -> list[float]:
-    """Margins worth trying: 0, and percentiles of how much surer the source is than the first pass."""
-    difference = replayer.confidence(start, source) - replayer.confidence(start, "first")
-    known = difference[np.isfinite(difference) & (np.abs(difference) < 500)]
-    if not len(known):
-        return [0.0]
-    return sorted({0.0, *(float(value) for value in np.percentile(known, percentiles))})
-
-
-def thresholds_of(replayer: Replayer, policy: Policy) -> Floats:
-    """Percentiles p5…p100 of the first pass's confidence; p100 routes every row."""
-    if not policy.sources:
-        return np.array([-inf])
-    confidence = replayer.confidence(policy, "first")
-    known = confidence[np.isfinite(confidence)]
-    if not len(known):
-        return np.array([-inf])
-    cuts = np.percentile(known, PERCENTILES)
-    cuts[-1] = np.nextafter(cuts[-1], inf)
-    return np.asarray(cuts)
+def tune_gate(replayer: Replayer, banks: Sequence[str], signal: str) -> TunedGate | None:
+    """The gate that is right most often, then the one that consults least; None without a threshold."""
+    best: tuple[tuple[int, int], TunedGate] | None = None
+    for bank in banks:
+        policy = Policy(signal=signal, sources=(bank,))
+        thresholds = thresholds_of(replayer, policy)
+        if len(thresholds) < len(PERCENTILES):
+            continue
+        scores = replayer.sweep(policy, thresholds)
+        for place, percentile in enumerate(PERCENTILES):
+            rank = (-int(scores.right[place]), int(scores.calls[place]))
+            if best is None or rank < best[0]:
+                gate = replace(policy, threshold=float(thresholds[place]))
+                accuracy = int(scores.right[place]) / len(replayer.table)
+                best = rank, TunedGate(policy=gate, percentile=percentile, accuracy=accuracy)
+    return None if best is None else best[1]
 
 
 def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
