@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from heedful import HeedfulError, ScriptedModel, UsageError, new_entry
-from heedful.experiments.counterfactual import AGAIN, Edit, counterfactual, made_edits, read_edits
+from heedful.experiments.counterfactual import AGAIN, counterfactual
+from heedful.experiments.edits import Edit, made_edits, read_edits
 from heedful.experiments.variant import Experiment
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import prepare

@@ -69,20 +69,20 @@ def refine(
     from heedful.report.pages.refine_page import refine_page
 
     terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share)
-    with _experiment("refine", place, data, source) as asked:
+    with _experiment("refine", place, data, source) as experiment:
         writer = None
         if replace:
-            model = open_writer(asked.model, writer_url, writer_model, writer_weights)
+            model = open_writer(experiment.model, writer_url, writer_model, writer_weights)
             writer = Writer(model=model, embedder=MiniLM(pull_weights("all-minilm-l6-v2")))
         # by the bank that it starts from: a later run starts from another
-        name = f"{asked.source}-{bank_label(asked.setup, asked.source, asked.entries)}"
+        name = f"{experiment.source}-{bank_label(experiment.setup, experiment.source, experiment.entries)}"
 
         kept: list[_WrittenPage] = []
 
         def keep(found: RefineResult) -> None:
-            kept.append(_write(context, asked, refine_page(asked.setup.study.name, found), name))
+            kept.append(_write(context, experiment, refine_page(experiment.setup.study.name, found), name))
 
-        asyncio.run(run(asked, terms, iterations, writer, keep))
+        asyncio.run(run(experiment, terms, iterations, writer, keep))
     _print(kept[0], json)
 
 
@@ -98,9 +98,9 @@ def credit(
     from heedful.experiments.entry_credit import credit as run
     from heedful.report.pages.credit_page import credit_page
 
-    with _experiment("credit", place, data, source, side) as asked:
-        found = asyncio.run(run(asked))
-    _show(context, asked, credit_page(asked.setup.study.name, found), json)
+    with _experiment("credit", place, data, source, side) as experiment:
+        found = asyncio.run(run(experiment))
+    _show(context, experiment, credit_page(experiment.setup.study.name, found), json)
 
 
 def counterfactual(
@@ -120,13 +120,13 @@ def counterfactual(
 ) -> None:
     """Repair and corrupt entries, recall again or hold recalls fixed, and see what the content is worth."""
     from heedful.experiments.counterfactual import counterfactual as run
-    from heedful.experiments.counterfactual import read_edits
+    from heedful.experiments.edits import read_edits
     from heedful.report.pages.counterfactual_page import counterfactual_page
 
-    with _experiment("counterfactual", place, data, source, side, rows, seed) as asked:
-        given = count if edits is None else read_edits(edits, asked.entries, seed)
-        found = asyncio.run(run(asked, given))
-    _show(context, asked, counterfactual_page(asked.setup.study.name, found), json)
+    with _experiment("counterfactual", place, data, source, side, rows, seed) as experiment:
+        given = count if edits is None else read_edits(edits, experiment.entries, seed)
+        found = asyncio.run(run(experiment, given))
+    _show(context, experiment, counterfactual_page(experiment.setup.study.name, found), json)
 
 
 def controls(
@@ -152,9 +152,11 @@ def controls(
     from heedful.governance.poison import KINDS
     from heedful.report.pages.controls_page import controls_page
 
-    with _experiment("controls", place, data, source, side, rows, seed) as asked:
-        found = asyncio.run(run(asked, sorted(rate or [0.3]), kind or list(KINDS)))
-    _show(context, asked, controls_page(asked.setup.study.name, asked.source, side, found), json)
+    with _experiment("controls", place, data, source, side, rows, seed) as experiment:
+        found = asyncio.run(run(experiment, sorted(rate or [0.3]), kind or list(KINDS)))
+    _show(
+        context, experiment, controls_page(experiment.setup.study.name, experiment.source, side, found), json
+    )
 
 
 def sensitivity(
@@ -185,9 +187,14 @@ def sensitivity(
     sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
     if not all(0 < one <= 1 for one in sizes) or not all(0 < one < 1 for one in noises):
         raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
-    with _experiment("sensitivity", place, data, source, side, rows, seed) as asked:
-        found = asyncio.run(run(asked, sizes, noises, built or []))
-    _show(context, asked, sensitivity_page(asked.setup.study.name, asked.source, side, found), json)
+    with _experiment("sensitivity", place, data, source, side, rows, seed) as experiment:
+        found = asyncio.run(run(experiment, sizes, noises, built or []))
+    _show(
+        context,
+        experiment,
+        sensitivity_page(experiment.setup.study.name, experiment.source, side, found),
+        json,
+    )
 
 
 @contextmanager
@@ -227,18 +234,20 @@ class _WrittenPage(NamedTuple):
 
 
 def _write(
-    context: typer.Context, asked: "Experiment", page: "ExperimentPage", name: str | None = None
+    context: typer.Context, experiment: "Experiment", page: "ExperimentPage", name: str | None = None
 ) -> _WrittenPage:
     """Write the page, by default that of the source and the side."""
     from heedful.report.pages.experiment_page import write_page
 
-    file = asked.space.folder / asked.name / f"{name or f'{asked.source}-{asked.side}'}.html"
-    origin = {**asked.origin, "command": _command(context, asked.setup.study.name)}
+    file = (
+        experiment.space.folder / experiment.name / f"{name or f'{experiment.source}-{experiment.side}'}.html"
+    )
+    origin = experiment.origin(_command(context, experiment.setup.study.name))
     return _WrittenPage(file, page.text, write_page(file, page, origin))
 
 
-def _show(context: typer.Context, asked: "Experiment", page: "ExperimentPage", json: bool) -> None:
-    _print(_write(context, asked, page), json)
+def _show(context: typer.Context, experiment: "Experiment", page: "ExperimentPage", json: bool) -> None:
+    _print(_write(context, experiment, page), json)
 
 
 def _print(page: _WrittenPage, json: bool) -> None:

@@ -1,5 +1,6 @@
 """Which entries did what, with memory in every prompt on the test side."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,14 +46,13 @@ def weigh_entries(data: StudyData) -> tuple[BankEffects, ...]:
 
 
 def _bank(data: StudyData, bank: str) -> BankEffects:
-    rows, helps, hurts = dict[str, int](), dict[str, int](), dict[str, int]()
+    rows, helps, hurts = Counter[str](), Counter[str](), Counter[str]()
     column, base = data.test.table.column(bank), data.test.base_right
     for at in np.flatnonzero(data.once & column.decoded):
-        row, before = column.passes[at], bool(base[at])
-        for entry in {seen.entry for seen in row.recalls}:
-            rows[entry] = rows.get(entry, 0) + 1
-            helps[entry] = helps.get(entry, 0) + (row.right and not before)
-            hurts[entry] = hurts.get(entry, 0) + (before and not row.right)
+        entries = {recall.entry for recall in column.passes[at].recalls}
+        rows.update(entries)
+        helps.update(entries if column.right[at] and not base[at] else ())
+        hurts.update(entries if base[at] and not column.right[at] else ())
     found = [
         EntryEffect(bank=bank, entry=entry, rows=count, helps=helps[entry], hurts=hurts[entry])
         for entry, count in rows.items()

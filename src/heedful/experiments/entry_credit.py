@@ -7,9 +7,8 @@ decoded once more first, and a row whose outcome does not come back credits nobo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heedful.experiments.counterfactual import original_recalls
-from heedful.experiments.variant import Experiment, frozen, only
-from heedful.protocol.ledger import Pass
+from heedful.experiments.fixed_retrieval import frozen, original_recalls
+from heedful.experiments.variant import Experiment, only
 from heedful.types import Recall, Side
 
 
@@ -39,27 +38,27 @@ class CreditResult:
     """The most harmful first."""
 
 
-async def credit(asked: Experiment) -> CreditResult:
+async def credit(experiment: Experiment) -> CreditResult:
     """Leave out each recalled entry on every row that memory helped or hurt."""
-    setup, side, source = asked.setup, asked.side, asked.source
-    table = await asked.table()
+    setup, side, source = experiment.setup, experiment.side, experiment.source
+    table = await experiment.table()
     plain, column = table.column("none"), table.column(source)
     seed = setup.study.seeds[0]  # recalls and greedy passes are the same under every seed
     changed = {
-        table.tasks[at]: column.passes[at]
+        table.tasks[at]: bool(column.right[at])
         for at in (column.decoded & (plain.right != column.right)).nonzero()[0].tolist()
         if table.seeds[at] == seed
     }
-    recalls = original_recalls(table, source, asked.entries)
+    recalls = original_recalls(table, source, experiment.entries)
     sources = frozen(only(setup, side, source), source, recalls, again=True)
-    folder = asked.space.folder / asked.name
-    ledger, calls = await asked.record(
+    folder = experiment.space.folder / experiment.name
+    ledger, calls = await experiment.record(
         folder / f"{source}-again", "once more", sources, changed, seeds=[seed]
     )
     stable = {
-        task: row
-        for task, row in changed.items()
-        if ledger.passes[side, seed, source, task].right == row.right
+        task: right
+        for task, right in changed.items()
+        if ledger.passes[side, seed, source, task].right == right
     }
     most = max((len(recalls[task]) for task in stable), default=0)
     without: dict[str, dict[str, bool]] = {task: {} for task in stable}
@@ -68,7 +67,7 @@ async def credit(asked: Experiment) -> CreditResult:
         sources = frozen(only(setup, side, source), source, rest)
         title = f"without entry {left + 1}"
         place = folder / f"{source}-without-{left + 1}"
-        ledger, made = await asked.record(place, title, sources, stable, seeds=[seed])
+        ledger, made = await experiment.record(place, title, sources, stable, seeds=[seed])
         calls += made
         for task in stable:
             if left < len(recalls[task]):
@@ -89,19 +88,19 @@ def _without(recalls: Sequence[Recall], left: int) -> tuple[Recall, ...]:
 def _counted(
     side: Side,
     source: str,
-    changed: Mapping[str, Pass],
+    changed: Mapping[str, bool],
     without: Mapping[str, Mapping[str, bool]],
     calls: int,
 ) -> CreditResult:
     counts: dict[str, list[int]] = {}
     shared = 0
-    for task, row in changed.items():
-        carried = {entry for entry, right in without[task].items() if right != row.right}
+    for task, right in changed.items():
+        carried = {entry for entry, alone in without[task].items() if alone != right}
         shared += not carried
         for entry in without[task]:
             tally = counts.setdefault(entry, [0, 0, 0, 0])
-            tally[0 if row.right else 1] += 1
-            tally[2 if row.right else 3] += entry in carried
+            tally[0 if right else 1] += 1
+            tally[2 if right else 3] += entry in carried
     found = [
         EntryCredit(entry=entry, helps=h, hurts=u, carried_helps=ch, carried_hurts=cu)
         for entry, (h, u, ch, cu) in counts.items()

@@ -81,7 +81,7 @@ class Writer:
 
 
 async def refine(
-    asked: Experiment,
+    experiment: Experiment,
     terms: RetirementTerms,
     iterations: int,
     writer: Writer | None,
@@ -91,11 +91,11 @@ async def refine(
 
     `keep` gets the result before the study is changed, so that a kill cannot lose it.
     """
-    space, setup, source = asked.space, asked.setup, asked.source
+    space, setup, source = experiment.space, experiment.setup, experiment.source
     _refuse_unrefinable(space, setup, source)
-    await _copied(asked, setup, refined_ledger(space, setup))
-    table = await asked.table()
-    rounds = [_round(asked, 0, asked.entries, table, Ledger(space.ledger), table)]
+    await _copied(experiment, setup, refined_ledger(space, setup))
+    table = await experiment.table()
+    rounds = [_round(experiment, 0, experiment.entries, table, Ledger(space.ledger), table)]
     spared: Sequence[Condemnation] = ()
     for number in range(1, iterations + 1):
         last = rounds[-1]
@@ -104,12 +104,12 @@ async def refine(
         spared = judged.spared
         if not judged.going:
             break
-        rounds.append(await _next(asked, number, last, judged.going, writer, table))
+        rounds.append(await _next(experiment, number, last, judged.going, writer, table))
     chosen = max(rounds, key=lambda one: (round(one.told.objective, 9), -one.told.number))
     bank = setup.study.sources[source].bank
     if chosen is not rounds[0]:
         label = bank_label(setup, source, chosen.entries)
-        bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
+        bank = f"{experiment.name}/{source}-{label}/{source}.jsonl"
     told = [one.told for one in rounds]
     found = RefineResult(
         source=source,
@@ -121,7 +121,7 @@ async def refine(
     )
     keep(found)
     if chosen is not rounds[0]:
-        await _adopt(asked, bank, chosen)
+        await _adopt(experiment, bank, chosen)
     return found
 
 
@@ -139,24 +139,31 @@ class _Round:
 
 
 def _round(
-    asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger, original: Table
+    experiment: Experiment,
+    number: int,
+    entries: Sequence[Entry],
+    table: Table,
+    ledger: Ledger,
+    original: Table,
 ) -> _Round:
-    seen = choosing_rows(table, asked.setup.study.fit)
-    held, policy = _best(seen, asked.setup, asked.source)
+    seen = choosing_rows(table, experiment.setup.study.fit)
+    held, policy = _best(seen, experiment.setup, experiment.source)
     told = RefineIteration(
         number=number,
         entries=sum(entry.live for entry in entries),
         accuracy=held.accuracy,
         objective=held.objective,
         always=measure_arms(
-            seen, choosing_rows(original, asked.setup.study.fit), {"always": arms.always(asked.source)}
+            seen,
+            choosing_rows(original, experiment.setup.study.fit),
+            {"always": arms.always(experiment.source)},
         )["always"],
     )
     return _Round(entries=entries, table=table, seen=seen, ledger=ledger, policy=policy, told=told)
 
 
 async def _next(
-    asked: Experiment,
+    experiment: Experiment,
     number: int,
     last: _Round,
     going: Sequence[Condemnation],
@@ -169,14 +176,14 @@ async def _next(
     gone = [one.standing.entry for one in going if one.standing.entry.kind != "exemplar"]
     better: Sequence[Entry] = ()
     if writer is not None:
-        replies = Replies(asked.space.folder / asked.name / "replies.jsonl", writer.model)
-        written = [await _better(entry, last.seen, asked, replies) for entry in gone]
-        better = unleaked([one for one in written if one is not None], asked.setup, writer.embedder)
+        replies = Replies(experiment.space.folder / experiment.name / "replies.jsonl", writer.model)
+        written = [await _better(entry, last.seen, experiment, replies) for entry in gone]
+        better = unleaked([one for one in written if one is not None], experiment.setup, writer.embedder)
     entries += better
-    label = bank_label(asked.setup, asked.source, entries)
-    varied = await asked.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
+    label = bank_label(experiment.setup, experiment.source, entries)
+    varied = await experiment.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
     _require_only_changed(varied.calls, varied.changed)
-    made = _round(asked, number, entries, varied.table, varied.ledger, original)
+    made = _round(experiment, number, entries, varied.table, varied.ledger, original)
     told = replace(
         made.told,
         retired=going,
@@ -214,9 +221,9 @@ def _sentenced(entry: Entry, sentence: Condemnation | None) -> Entry:
     return entry if sentence is None else replace(entry, state=sentence.state, reason=sentence.reason)
 
 
-async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies) -> Entry | None:
+async def _better(entry: Entry, table: Table, experiment: Experiment, writer: Replies) -> Entry | None:
     """What the writer would put in the place of a rule that goes; None where that makes no sense."""
-    harmed = _harmed(entry, table, asked)
+    harmed = _harmed(entry, table, experiment)
     problems = " ".join(question for question, _, _ in harmed)
     text = read_lesson(await writer.ask(fix_prompt(entry.text, harmed)), problems)
     if text is None or text.casefold() == entry.text.casefold():
@@ -224,10 +231,10 @@ async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies
     return replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")
 
 
-def _harmed(entry: Entry, table: Table, asked: Experiment) -> list[tuple[str, str, str]]:
+def _harmed(entry: Entry, table: Table, experiment: Experiment) -> list[tuple[str, str, str]]:
     """Tasks that were hurt while the entry was in the prompt: question, text without memory, text with it."""
-    items = {item.id: item for item in asked.setup.splits.fit}
-    plain, column = table.column("none"), table.column(asked.source)
+    items = {item.id: item for item in experiment.setup.splits.fit}
+    plain, column = table.column("none"), table.column(experiment.source)
     hurt = (plain.right & column.decoded & ~column.right).nonzero()[0].tolist()
     rows = [at for at in hurt if any(seen.entry == entry.id for seen in column.passes[at].recalls)]
     return [
@@ -242,25 +249,25 @@ def _require_only_changed(calls: int, changed: int) -> None:
         raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 
-async def _adopt(asked: Experiment, bank: str, chosen: _Round) -> None:
+async def _adopt(experiment: Experiment, bank: str, chosen: _Round) -> None:
     """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
 
     The study names the bank before its passes are there: `fit` refuses passes of entries that the
     bank no longer has, and `record` copies what is missing, as does the next `refine`.
     """
-    space, source = asked.space, asked.source
+    space, source = experiment.space, experiment.source
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
     write_json(space.looked_at, {"tasks": sorted({*tasks_looked_at(space), *chosen.seen.tasks})})
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
-    await _copied(asked, with_bank(asked.setup, source, chosen.entries), chosen.ledger)
+    await _copied(experiment, with_bank(experiment.setup, source, chosen.entries), chosen.ledger)
 
 
-async def _copied(asked: Experiment, setup: StudySetup, parent: Ledger | None) -> None:
+async def _copied(experiment: Experiment, setup: StudySetup, parent: Ledger | None) -> None:
     """Let the study's ledger have what a round recorded."""
     if parent is not None:
-        tell = partial(asked.tell, "copying the chosen passes")
-        await fill(asked.space, setup, asked.model, "fit", tell, parent)
+        tell = partial(experiment.tell, "copying the chosen passes")
+        await fill(experiment.space, setup, experiment.model, "fit", tell, parent)
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:

@@ -42,19 +42,19 @@ class BankVariant:
 
 
 async def sensitivity(
-    asked: Experiment, sizes: Sequence[float], noises: Sequence[float], built: Sequence[Path] = ()
+    experiment: Experiment, sizes: Sequence[float], noises: Sequence[float], built: Sequence[Path] = ()
 ) -> list[SensitivityPoint]:
     """Every size with no noise, every noise at full size, and every other bank, on the same rows."""
     banks = [
-        *_parts(asked, sizes),
-        *_noisy(asked, noises),
-        *sorted((_built(file, asked.setup) for file in built), key=lambda bank: bank.value),
+        *_parts(experiment, sizes),
+        *_noisy(experiment, noises),
+        *sorted((_built(file, experiment.setup) for file in built), key=lambda bank: bank.value),
     ]
-    policies = {"always": arms.always(asked.source), "heedful": study_policy(asked.space)}
-    table = await asked.table()
+    policies = {"always": arms.always(experiment.source), "heedful": study_policy(experiment.space)}
+    table = await experiment.table()
     points = []
     for bank in banks:
-        varied = await asked.vary(bank.label, f"{bank.axis} {bank.value:g}", table, bank.entries)
+        varied = await experiment.vary(bank.label, f"{bank.axis} {bank.value:g}", table, bank.entries)
         points.append(
             SensitivityPoint(
                 axis=bank.axis,
@@ -67,24 +67,24 @@ async def sensitivity(
     return points
 
 
-def _parts(asked: Experiment, sizes: Sequence[float]) -> list[BankVariant]:
+def _parts(experiment: Experiment, sizes: Sequence[float]) -> list[BankVariant]:
     """Parts of the bank, a smaller one inside a larger one."""
-    order = random.Random(asked.seed).sample(asked.live, len(asked.live))
+    order = random.Random(experiment.seed).sample(experiment.live, len(experiment.live))
     parts = []
     for size in sorted(sizes):
         chosen = {entry.id for entry in order[: max(1, round(size * len(order)))]}
-        entries = [entry for entry in asked.live if entry.id in chosen]
+        entries = [entry for entry in experiment.live if entry.id in chosen]
         parts.append(BankVariant(axis="size", value=size, label=f"size-{size:g}", entries=entries))
     return parts
 
 
-def _noisy(asked: Experiment, noises: Sequence[float]) -> list[BankVariant]:
+def _noisy(experiment: Experiment, noises: Sequence[float]) -> list[BankVariant]:
     return [
         BankVariant(
             axis="noise",
             value=rate,
             label=f"noise-{rate:g}",
-            entries=spoiled(asked.live, rate, list(KINDS), asked.seed),
+            entries=spoiled(experiment.live, rate, list(KINDS), experiment.seed),
         )
         for rate in sorted(noises)
     ]

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from heedful import arms
 from heedful.errors import UsageError
+from heedful.experiments.fixed_retrieval import Sources, frozen
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
@@ -21,13 +21,10 @@ from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workflow import now, recording_of
 from heedful.protocol.workspace import Workspace, write_text
-from heedful.sources.memory import MemorySource
-from heedful.types import Attempt, Entry, Plan, Policy, Recall, Side, Spec, Task
+from heedful.types import Entry, Policy, Recall, Side
 
 Tell = Callable[[str, Progress], None]
 """How far the recording under a title is."""
-Sources = Callable[[int], Mapping[str, Source]]
-"""The sources of a variant by seed, `none` first."""
 
 
 def bank_source(setup: StudySetup, wanted: str | None) -> str:
@@ -61,42 +58,6 @@ def only(setup: StudySetup, side: Side, source: str) -> Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedRetrieval:
-    """A memory source that finds what was found before, whatever it says now."""
-
-    inner: MemorySource
-    found: Mapping[str, Sequence[Recall]]
-    """Per task."""
-    again: bool = False
-    """The same prompts once more: what was recorded without this does not stand for them."""
-
-    @property
-    def spec(self) -> Spec:
-        return {**self.inner.spec, "again": True} if self.again else self.inner.spec
-
-    async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        recalls = self.found[task.id]
-        return self.inner.plan(recalls, task) if recalls else None
-
-    async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
-        return await self.inner.attempt(plan, task, model, baseline)
-
-
-def frozen(
-    sources: Sources, source: str, found: Mapping[str, Sequence[Recall]], *, again: bool = False
-) -> Sources:
-    """The sources with recalls that are given by task instead of being looked up."""
-
-    def named(seed: int) -> Mapping[str, Source]:
-        every = dict(sources(seed))
-        inner = every[source]
-        assert isinstance(inner, MemorySource), "a bank's source is a memory source"
-        return {**every, source: FixedRetrieval(inner=inner, found=found, again=again)}
-
-    return named
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """A table with the passes of another bank in it, and what they cost."""
 
@@ -106,6 +67,20 @@ class Variant:
     """Model calls of the passes whose prompt is another than before."""
     calls: int
     """Calls that were made for them now; the rest had been recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentOrigin:
+    """Where an answer comes from."""
+
+    study: str
+    benchmark: str
+    model: str
+    source: str
+    side: Side
+    tasks: int
+    seeds: tuple[int, ...]
+    command: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +99,19 @@ class Experiment:
     """Only so many tasks, drawn by the seed."""
     seed: int = 0
 
-    @property
-    def origin(self) -> dict[str, Any]:
+    def origin(self, command: str) -> ExperimentOrigin:
         """What a reader must know to judge the answer."""
         tasks = len(self.setup.splits.asked(self.side))
-        return {
-            "study": self.setup.study.name,
-            "benchmark": self.setup.benchmark.name,
-            "model": self.model.traits.name,
-            "source": self.source,
-            "side": self.side,
-            "tasks": tasks if self.rows is None else min(self.rows, tasks),
-            "seeds": list(self.setup.study.seeds),
-        }
+        return ExperimentOrigin(
+            study=self.setup.study.name,
+            benchmark=self.setup.benchmark.name,
+            model=self.model.traits.name,
+            source=self.source,
+            side=self.side,
+            tasks=tasks if self.rows is None else min(self.rows, tasks),
+            seeds=self.setup.study.seeds,
+            command=command,
+        )
 
     @property
     def entries(self) -> list[Entry]:

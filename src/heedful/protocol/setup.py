@@ -15,6 +15,7 @@ from heedful.memory.formats import read_entries
 from heedful.ports import Benchmark, Source
 from heedful.protocol.splits import Splits, split
 from heedful.protocol.study import SourceSettings, Study, read_study
+from heedful.protocol.workspace import read_json_lines
 from heedful.sources import MemorySource, ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.types import Entry, Side
 
@@ -121,15 +122,4 @@ class WorkedAnswer(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_responses(file: Path) -> dict[str, str]:
     """Worked answers by row from a JSONL file."""
-    found = {}
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise UsageError(f"the worked answers {file} cannot be read: {error.strerror}") from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = msgspec.json.decode(line, type=WorkedAnswer)
-        except msgspec.MsgspecError as error:
-            raise UsageError(f"{file} line {number} is not a worked answer: {error}") from error
-        found[row.id] = row.response
-    return found
+    return {row.id: row.response for _, row in read_json_lines(file, WorkedAnswer, "a worked answer")}

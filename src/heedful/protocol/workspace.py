@@ -3,15 +3,18 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from heedful.benchmarks.metrics import metric_file
 from heedful.errors import MissingError, StoreError, UsageError
 from heedful.protocol.study import Study, read_study
 
+T = TypeVar("T")
 REFINED = "# The bank of a source was refined by heedful; this file is not the one it was copied from."
 """The first line of a study file that `heedful study refine` changed."""
 
@@ -145,6 +148,20 @@ def read_json(path: Path, missing: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{path} does not hold an object")
     return value
+
+
+def read_json_lines(file: Path, kind: type[T], what: str) -> Iterator[tuple[int, T]]:
+    """The rows of a file of JSON lines with their numbers; a wrong one is named: `what` it should be."""
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield number, msgspec.json.decode(line, type=kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise UsageError(f"{file} line {number} is not {what}: {error}") from error
 
 
 def tasks_looked_at(space: Workspace) -> set[str]:

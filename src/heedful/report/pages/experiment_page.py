@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.experiments.arm_measures import ArmMeasure
+from heedful.experiments.variant import ExperimentOrigin
 from heedful.protocol.workspace import write_json, write_text
 from heedful.report.markdown import markdown_report
 from heedful.report.page import small_page
@@ -29,21 +30,21 @@ class ExperimentPage:
         return "\n\n".join(["\n".join(self.sentences), *(plain_text(table) for table in self.tables)])
 
 
-def write_page(file: Path, page: ExperimentPage, origin: Mapping[str, Any]) -> dict[str, Any]:
+def write_page(file: Path, page: ExperimentPage, origin: ExperimentOrigin) -> dict[str, Any]:
     """Write the page as HTML, and beside it as Markdown and JSON; returns what the JSON holds."""
     said = [*page.sentences, _about(origin)]
-    summary = {**origin, **page.summary}
+    summary = {**asdict(origin), **page.summary}
     write_text(file, small_page(page.title, said, (*page.figures, *page.tables)))
     write_text(file.with_suffix(".md"), markdown_report(page.title, said, page.tables))
     write_json(file.with_suffix(".json"), summary)
     return summary
 
 
-def _about(origin: Mapping[str, Any]) -> str:
-    seeds = ", ".join(map(str, origin["seeds"]))
+def _about(origin: ExperimentOrigin) -> str:
+    seeds = ", ".join(map(str, origin.seeds))
     return (
-        f"{origin['tasks']} tasks of the {origin['side']} side of {origin['benchmark']}, "
-        f"model {origin['model']}, seeds {seeds}. Made by: {origin['command']}"
+        f"{origin.tasks} tasks of the {origin.side} side of {origin.benchmark}, "
+        f"model {origin.model}, seeds {seeds}. Made by: {origin.command}"
     )
 
 
