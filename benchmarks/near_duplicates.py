@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.experiments.build import near_duplicates
-from heedful.experiments.derive import study_policy
+from heedful.experiments.bank_building import near_duplicates
+from heedful.experiments.variant import study_policy
 from heedful.memory.embed import MiniLM
 from heedful.models.weights import pull
 from heedful.protocol.replay import Replayer
-from heedful.protocol.setting import prepare
-from heedful.protocol.steps import side_table
+from heedful.protocol.setup import prepare
+from heedful.protocol.workflow import side_table
 from heedful.protocol.workspace import open_workspace
 
 
@@ -32,17 +32,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     space = open_workspace(given.study, None)
-    setting = prepare(space.study, given.data)
-    table, policy = side_table(space, setting, "test"), study_policy(space)
+    setup = prepare(space.study, given.data)
+    table, policy = side_table(space, setup, "test"), study_policy(space)
     embedder = MiniLM(pull("all-minilm-l6-v2"))
-    items = {item.id: at for at, item in enumerate(setting.splits.test)}
+    items = {item.id: at for at, item in enumerate(setup.splits.test)}
     near = np.zeros(len(table), dtype=bool)
     found: dict[str, object] = {"policy_sources": list(policy.sources)}
     for name in (policy.first, *policy.sources):
-        if name not in setting.banks:
+        if name not in setup.banks:
             continue
-        entries = setting.banks[name].entries()
-        alike = near_duplicates(entries, setting.splits.test, embedder)
+        entries = setup.banks[name].entries()
+        alike = near_duplicates(entries, setup.splits.test, embedder)
         place = {entry.id: at for at, entry in enumerate(entries)}
         found[f"near_entries_{name}"] = f"{int(alike.any(axis=1).sum())} of {len(entries)}"
         for at, row in enumerate(table.column(name).passes):

@@ -11,19 +11,19 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from heedful.evaluation.arms import Arm, compare, main_arms
+from heedful.evaluation.study_data import StudyData, read_study_data
 from heedful.protocol.workspace import open_workspace
-from heedful.report.arms import Arm, compare, main_arms
-from heedful.report.material import Material, gather
-from heedful.report.wording import change, p_value, percent
+from heedful.report.phrases import change, p_value, percent
 
 
-def read_arm(named: str) -> tuple[Material, Arm]:
+def read_arm(named: str) -> tuple[StudyData, Arm]:
     folder, _, name = named.rpartition(":")
-    material = gather(open_workspace(Path(folder), None))
-    arms = {arm.name: arm for arm in main_arms(material)}
+    data = read_study_data(open_workspace(Path(folder), None))
+    arms = {arm.name: arm for arm in main_arms(data)}
     if name not in arms:
         raise SystemExit(f"{folder} has no arm {name!r}: it has {', '.join(arms)}")
-    return material, arms[name]
+    return data, arms[name]
 
 
 def main() -> None:
@@ -34,8 +34,8 @@ def main() -> None:
     parser.add_argument("second", metavar="STUDY:ARM")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    (material, before), (other, after) = read_arm(given.first), read_arm(given.second)
-    if material.tasks != other.tasks:
+    (data, before), (other, after) = read_arm(given.first), read_arm(given.second)
+    if data.tasks != other.tasks:
         raise SystemExit("the two have other test rows")
     found = compare(other, after.right, before.right)
     if given.json:

@@ -15,7 +15,7 @@ from heedful import Controller, EmbeddedModel, arms
 from heedful.demo.scenario import SOURCE, write_study
 from heedful.models import weights
 from heedful.models.catalogue import CATALOGUE
-from heedful.protocol.setting import prepare
+from heedful.protocol.setup import prepare
 from heedful.stats.intervals import wilson
 from heedful.types import Outcome, Placement, Task
 
@@ -29,19 +29,19 @@ async def answers(controller: Controller, tasks: list[Task]) -> list[Outcome]:
         async with slots:
             return await controller.answer(task)
 
-    return await asyncio.gather(*(answer(task) for task in tasks))
+    return await asyncio.read_study_data(*(answer(task) for task in tasks))
 
 
 async def measured(model: EmbeddedModel) -> dict[str, object]:
     with TemporaryDirectory() as folder:
         write_study(Path(folder) / "demo")
-        setting = prepare(Path(folder) / "demo" / "study.toml", None)
-    items = [*setting.splits.fit, *setting.splits.test]
-    tasks = [setting.benchmark.task(item) for item in items]
-    memory = setting.sources("test", 0)[SOURCE]
+        setup = prepare(Path(folder) / "demo" / "study.toml", None)
+    items = [*setup.splits.fit, *setup.splits.test]
+    tasks = [setup.benchmark.task(item) for item in items]
+    memory = setup.sources("test", 0)[SOURCE]
 
     def graded(told: list[Outcome]) -> list[bool]:
-        return [setting.benchmark.grade(o.answer, item) for o, item in zip(told, items, strict=True)]
+        return [setup.benchmark.grade(o.answer, item) for o, item in zip(told, items, strict=True)]
 
     plain = await answers(Controller(model=model, policy=arms.never()), tasks)
     before = graded(plain)

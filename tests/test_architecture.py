@@ -34,7 +34,8 @@ MAY_IMPORT = {
         *("types", "errors", "ports", "arms", "decisions", "sources", "memory"),
         *("benchmarks", "stats", "governance", "protocol"),
     },
-    "report": {"types", "errors", "records", "decisions", "stages", "stats", "protocol", "experiments"},
+    "evaluation": {"types", "errors", "records", "stages", "stats", "protocol"},
+    "report": {"types", "decisions", "stats", "protocol", "evaluation", "experiments"},
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -42,7 +43,7 @@ MAY_IMPORT = {
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
     *("memory/ranking", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
-    *("stats/", "governance/", "protocol/", "experiments/", "report/"),
+    *("stats/", "governance/", "protocol/", "experiments/", "evaluation/", "report/"),
 )
 """Modules that are themselves imported only where they are used."""
 
@@ -99,3 +100,14 @@ def test_all_lists_what_is_exported():
     exported = {name for name in vars(heedful) if not name.startswith("_") and name in heedful.__all__}
     assert exported == set(heedful.__all__)
     assert sorted(heedful.__all__) == heedful.__all__
+
+
+def test_only_fit_goes_through_the_grid_of_policies():
+    goers = {
+        relative.as_posix()
+        for _, relative, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id == "recipes")
+        or (isinstance(node, ast.Attribute) and node.attr == "sweep")
+    }
+    assert goers == {"protocol/fit.py"}

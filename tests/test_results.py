@@ -11,7 +11,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace
-from heedful.report.build import build_report
+from heedful.report.write import write_report
 from heedful.stats.paired import count_pairs
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -28,7 +28,7 @@ def test_a_published_report_is_rebuilt_from_its_ledger(study, tmp_path):
     shutil.copytree(study, copy)
     for report in copy.glob("report.*"):
         report.unlink()
-    build_report(open_workspace(copy, None))
+    write_report(open_workspace(copy, None))
     for name in ("report.json", "report.md", "report.tex"):
         assert (copy / name).read_bytes() == (study / name).read_bytes(), name
 

@@ -142,6 +142,19 @@ def test_a_full_disk_stops_the_recording_and_nothing_is_lost(heedful, study, ser
     assert len(server.requests) - before == 1 + 24 - len(kept)
 
 
+def test_no_weights_are_downloaded_where_nothing_is_decoded(heedful, study, out, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEEDFUL_HOME", str(tmp_path / "no weights"))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9")
+    heedful("study", "run", str(study), "--out", str(out))
+    toml = (out / "study.toml").read_text().partition("[questions]")[2]
+    embedded = f'name = "desk"\n[model]\nweights = "smollm2-135m"\n[questions]{toml}'
+    (out / "study.toml").write_text(embedded.replace('"notes.txt"', '"notes.txt"\nrecall = "dense"'))
+    for command in ("status", "fit", "report"):
+        done = heedful("study", command, str(out))
+        assert (done.code, "downloading" in done.err) == (0, False), done.err
+    assert "downloading" not in heedful("study", "verify", str(out)).err
+
+
 def test_what_moved_after_the_lock_is_named_and_the_test_side_stays_closed(heedful, study, out):
     for step in ("record", "fit", "lock"):
         assert heedful("study", step, str(study), "--out", str(out)).code == 0

@@ -13,7 +13,7 @@ from heedful.demo.scenario import SOURCE
 from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.workspace import Workspace, read_json
-from heedful.report.build import build_report
+from heedful.report.write import write_report
 from heedful.stages.calibrate import CALIBRATED
 from heedful.types import Decode, Prompt, Traits
 
@@ -49,7 +49,7 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
     assert len([row for row in rows if row.side == "fit"]) == 2 * 30
     assert len([row for row in rows if row.side == "test"]) == 2 * 20
     assert shown.policy == read_policy(read_json(space.lock, "")["policy"])
-    found = build_report(space).summary
+    found = write_report(space).summary
     assert found["model_calls"] == sum(row.calls for row in rows)
     for arm, name in (("never", "baseline"), ("heedful", "heedful")):
         score, reported = shown.score(arm), found["arms"][name]
@@ -87,13 +87,13 @@ def test_live_and_replay_agree_on_a_real_ledger(ran, policy):
         calibrators = fit_calibrators(shown.replayer, "none", [SOURCE])
         policy = replace(arms.choose(SOURCE, 0.6, 0.1), signal=CALIBRATED, calibrators=calibrators)
     replayed = shown.replayer.replay(policy)
-    memory = {SOURCE: shown.setting.sources("test", 0)[SOURCE]}
+    memory = {SOURCE: shown.setup.sources("test", 0)[SOURCE]}
     controller = Controller(model=model, policy=policy, sources=memory)
     for place, item in enumerate(shown.questions):
-        live = controller.answer_sync(shown.setting.benchmark.task(item))
+        live = controller.answer_sync(shown.setup.benchmark.task(item))
         chosen = replayed.chosen[place]
         column = shown.replayer.first(policy.first if chosen < 0 else policy.sources[chosen])
         assert live.answer == column.passes[place].answer
         assert live.calls == replayed.calls[place]
         assert (live.route.choice == "consult") == replayed.consulted[place]
-        assert shown.setting.benchmark.grade(live.answer, item) == replayed.right[place]
+        assert shown.setup.benchmark.grade(live.answer, item) == replayed.right[place]

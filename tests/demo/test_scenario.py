@@ -6,7 +6,7 @@ import pytest
 
 from heedful import UsageError
 from heedful.demo.scenario import SOURCE, entries, names_right, questions, write_study
-from heedful.protocol.setting import prepare
+from heedful.protocol.setup import prepare
 
 ALL = {item.id: item for side in ("fit", "test") for item in questions(side)}
 
@@ -118,8 +118,8 @@ def test_a_folder_that_is_not_the_demos_own_is_left_alone(tmp_path):
 
 def test_the_study_chooses_on_the_practice_questions_and_shows_the_others(tmp_path):
     write_study(tmp_path / "demo", limit=5)
-    setting = prepare(tmp_path / "demo" / "study.toml", None)
-    assert [item.id for item in setting.splits.fit] != []
-    assert {item.id for item in setting.splits.fit} == {item.id for item in questions("fit")}
-    assert len(setting.splits.test) == 5
-    assert list(setting.banks) == [SOURCE]
+    setup = prepare(tmp_path / "demo" / "study.toml", None)
+    assert [item.id for item in setup.splits.fit] != []
+    assert {item.id for item in setup.splits.fit} == {item.id for item in questions("fit")}
+    assert len(setup.splits.test) == 5
+    assert list(setup.banks) == [SOURCE]

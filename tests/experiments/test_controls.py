@@ -8,13 +8,13 @@ import pytest
 
 from heedful import ScriptedModel, UsageError, new_entry
 from heedful.experiments.controls import controls
-from heedful.experiments.derive import Experiment, with_bank
 from heedful.experiments.sensitivity import sensitivity
-from heedful.protocol.setting import prepare
-from heedful.protocol.steps import fit_study, lock_study, open_test_side, record
+from heedful.experiments.variant import Experiment, with_bank
+from heedful.protocol.setup import prepare
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record
 from heedful.protocol.workspace import open_workspace
-from heedful.report.controls import controls_analysis
-from heedful.report.sensitivity import sensitivity_analysis
+from heedful.report.pages.controls_page import controls_page
+from heedful.report.pages.sensitivity_page import sensitivity_page
 
 STUDY = """
 name = "sums"
@@ -57,21 +57,21 @@ def study(tmp_path):
     (tmp_path / "rules.txt").write_text("What two numbers make is the first plus the second.\n")
     (tmp_path / "s.toml").write_text(STUDY)
     space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
-    setting = prepare(space.study, None)
+    setup = prepare(space.study, None)
     model = ScriptedModel(script=reply)
-    asyncio.run(record(space, setting, model, "fit", lambda progress: None))
-    fit_study(space, setting)
-    asyncio.run(lock_study(space, setting, model))
-    asyncio.run(open_test_side(space, setting, model, lambda progress: None))
-    return space, setting, model
+    asyncio.run(record(space, setup, model, "fit", lambda progress: None))
+    fit_study(space, setup)
+    asyncio.run(lock_study(space, setup, model))
+    asyncio.run(open_test_side(space, setup, model, lambda progress: None))
+    return space, setup, model
 
 
 def experiment(study, name, **options):
-    space, setting, model = study
+    space, setup, model = study
     return Experiment(
         name=name,
         space=space,
-        setting=setting,
+        setup=setup,
         model=model,
         source="rules",
         tell=lambda *told: None,
@@ -94,9 +94,9 @@ def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
     assert (bad.bad, bad.entries) == (4, 5)
     assert (space.lock.read_bytes(), space.ledger.read_bytes()) == (lock, ledger)
     assert bad.removal["betting"].bad_gone <= bad.removal["betting"].bad
-    analysis = controls_analysis("sums", "rules", "test", [clean, bad])
-    assert "Every arm was chosen on the clean fit side" in analysis.text
-    assert analysis.summary["rates"][1]["arms"]["heedful"]["hurts"] == 0
+    page = controls_page("sums", "rules", "test", [clean, bad])
+    assert "Every arm was chosen on the clean fit side" in page.text
+    assert page.summary["rates"][1]["arms"]["heedful"]["hurts"] == 0
 
 
 def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
@@ -112,9 +112,9 @@ def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
     assert found[0].changed == 0, "the bank as it is has been recorded"
     assert len(model.prompts) - before == sum(one.changed for one in found)
     assert all(arm.counts.n == 20 for one in found for arm in one.arms.values())
-    analysis = sensitivity_analysis("sums", "rules", "test", found)
-    assert len(analysis.drawings) == 6
-    assert [point["axis"] for point in analysis.summary["points"]] == ["size", "noise", "noise"]
+    page = sensitivity_page("sums", "rules", "test", found)
+    assert len(page.figures) == 6
+    assert [point["axis"] for point in page.summary["points"]] == ["size", "noise", "noise"]
 
 
 def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study, tmp_path):
@@ -127,12 +127,12 @@ def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study, tmp_path)
     (point,) = asyncio.run(sensitivity(asked, [], [], [file]))
     assert (point.axis, point.value, point.entries) == ("construction", 47, 1)
     assert point.arms["always"].change.value < 0
-    assert len(sensitivity_analysis("sums", "rules", "test", [point]).drawings) == 3
+    assert len(sensitivity_page("sums", "rules", "test", [point]).figures) == 3
 
 
 def test_passes_of_another_bank_are_not_compared(study):
-    space, setting, model = study
-    other = with_bank(setting, "rules", [new_entry("What two numbers make is their sum.", kind="rule")])
+    space, setup, model = study
+    other = with_bank(setup, "rules", [new_entry("What two numbers make is their sum.", kind="rule")])
     asked = experiment((space, other, model), "controls")
     with pytest.raises(UsageError, match="recorded with another bank, prompt or model"):
         asyncio.run(controls(asked, [0.5], ["stale"]))

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from heedful import HeedfulError, ScriptedModel, UsageError, new_entry
-from heedful.experiments.counterfactual import AGAIN, Edit, counterfactual, made_edits, read_edits
-from heedful.experiments.derive import Experiment
+from heedful.experiments.counterfactual import AGAIN, counterfactual
+from heedful.experiments.edits import Edit, made_edits, read_edits
+from heedful.experiments.variant import Experiment
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.setting import prepare
-from heedful.protocol.steps import record, side_table
+from heedful.protocol.setup import prepare
+from heedful.protocol.workflow import record, side_table
 from heedful.protocol.workspace import open_workspace
-from heedful.report.counterfactual import counterfactual_analysis
+from heedful.report.pages.counterfactual_page import counterfactual_page
 
 STUDY = """
 name = "shelves"
@@ -52,10 +53,10 @@ def study(tmp_path):
     (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
     (tmp_path / "s.toml").write_text(STUDY)
     space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
-    setting = prepare(space.study, None)
+    setup = prepare(space.study, None)
     model = believing()
-    asyncio.run(record(space, setting, model, "fit", lambda progress: None))
-    return space, setting, model
+    asyncio.run(record(space, setup, model, "fit", lambda progress: None))
+    return space, setup, model
 
 
 def edited(tmp_path, *rows):
@@ -65,11 +66,11 @@ def edited(tmp_path, *rows):
 
 
 def asked(study, edits):
-    space, setting, model = study
+    space, setup, model = study
     question = Experiment(
         name="counterfactual",
         space=space,
-        setting=setting,
+        setup=setup,
         model=model,
         source="notes",
         tell=lambda *told: None,
@@ -132,8 +133,8 @@ def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
 
 
 def test_noise_of_the_decoder_is_told_from_an_effect(study):
-    space, setting, _ = study
-    entries = setting.banks["notes"].entries()
+    space, setup, _ = study
+    entries = setup.banks["notes"].entries()
     same = {entry.id: Edit(repair=entry, corrupt=replace(entry, tags=("odd",))) for entry in entries[:6]}
     plain, heard = believing().script, []
 
@@ -143,7 +144,7 @@ def test_noise_of_the_decoder_is_told_from_an_effect(study):
         text, surety = plain(prompt)
         return (text if len(heard) % 2 else "sand", surety)
 
-    found = asked((space, setting, ScriptedModel(script=wavering)), same)
+    found = asked((space, setup, ScriptedModel(script=wavering)), same)
     worth = found.arms["always"]
     assert worth.change[AGAIN].value == pytest.approx(-3 / SHELVES)
     assert worth.change["fixed", "corrupt"].value == 0, "an entry that says the same has the same prompts"
@@ -181,9 +182,9 @@ def test_rows_that_differ_without_an_edited_entry_void_the_comparison(study, tmp
 
 
 def test_edits_are_made_for_what_was_recalled(study):
-    space, setting, _ = study
-    table = side_table(space, setting, "fit")
-    entries = setting.banks["notes"].entries()
+    space, setup, _ = study
+    table = side_table(space, setup, "fit")
+    entries = setup.banks["notes"].entries()
     with pytest.raises(UsageError, match="can be damaged"):
         made_edits(table, "notes", entries, 3, 0)
     numbered = list(entries)
@@ -218,8 +219,8 @@ def test_edits_that_make_no_sense_are_refused(study, tmp_path, rows, complaint):
 
 def test_the_page_says_what_was_found(study, tmp_path):
     edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
-    analysis = counterfactual_analysis("shelves", asked(study, edits))
-    assert "3 of 12 rows of the fit side had recalled one of them" in analysis.text
-    change = analysis.summary["arms"]["always"]["change"]
+    page = counterfactual_page("shelves", asked(study, edits))
+    assert "3 of 12 rows of the fit side had recalled one of them" in page.text
+    change = page.summary["arms"]["always"]["change"]
     assert (change["fixed-repair"]["value"], change["fixed-corrupt"]["value"]) == (0, pytest.approx(-0.25))
-    assert "<svg" in analysis.drawings[0].svg
+    assert "<svg" in page.figures[0].svg

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from heedful import LockError, ScriptedModel, UsageError
-from heedful.experiments.derive import Experiment, with_bank
-from heedful.experiments.evidence import study_evidence
 from heedful.experiments.refine import Writer, refine, with_bank_named
-from heedful.governance.retire import Terms
+from heedful.experiments.study_evidence import study_evidence
+from heedful.experiments.variant import Experiment, with_bank
+from heedful.governance.retire import RetirementTerms
 from heedful.memory.formats import read_entries
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.setting import prepare
-from heedful.protocol.steps import fit_study, lock_study, record
+from heedful.protocol.setup import prepare
 from heedful.protocol.table import read_table
+from heedful.protocol.workflow import fit_study, lock_study, record
 from heedful.protocol.workspace import open_workspace
-from heedful.report.refine import refine_analysis
+from heedful.report.pages.refine_page import refine_page
 
 STUDY = """
 name = "sums"
@@ -76,10 +76,10 @@ def study(tmp_path):
     (tmp_path / "rules.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     (tmp_path / "s.toml").write_text(STUDY)
     space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
-    setting = prepare(space.study, None)
+    setup = prepare(space.study, None)
     model = ScriptedModel(script=reply)
-    asyncio.run(record(space, setting, model, "fit", nobody))
-    return space, setting, model
+    asyncio.run(record(space, setup, model, "fit", nobody))
+    return space, setup, model
 
 
 def nobody(*told):
@@ -98,11 +98,9 @@ def writer(model):
     return Writer(model=model, embedder=Apart())
 
 
-def refined(study, *, writer=None, iterations=3, terms=Terms(max_share=0.5)):
-    space, setting, model = study
-    question = Experiment(
-        name="refine", space=space, setting=setting, model=model, source="rules", tell=nobody
-    )
+def refined(study, *, writer=None, iterations=3, terms=RetirementTerms(max_share=0.5)):
+    space, setup, model = study
+    question = Experiment(name="refine", space=space, setup=setup, model=model, source="rules", tell=nobody)
     return asyncio.run(refine(question, terms, iterations, writer))
 
 
@@ -123,29 +121,29 @@ def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
 def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
     space, _, model = study
     refined(study)
-    setting = prepare(space.study, None)
-    assert {e.id: e.state for e in setting.banks["rules"].entries()}["bad"] == "retired"
+    setup = prepare(space.study, None)
+    assert {e.id: e.state for e in setup.banks["rules"].entries()}["bad"] == "retired"
     before = len(model.prompts)
-    asyncio.run(record(space, setting, model, "fit", nobody))
+    asyncio.run(record(space, setup, model, "fit", nobody))
     assert len(model.prompts) == before + 1, "every pass of the chosen bank is in the study's ledger"
-    fit_study(space, setting)
-    lock = asyncio.run(lock_study(space, setting, model))
-    assert lock["digests"]["bank:rules"] == setting.banks["rules"].digest
+    fit_study(space, setup)
+    lock = asyncio.run(lock_study(space, setup, model))
+    assert lock.digests["bank:rules"] == setup.banks["rules"].digest
 
 
 def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study):
     space, _, model = study
     space.study.write_text(STUDY + "harm_limit = 0.3\n")
-    setting = prepare(space.study, None)
-    found = refined((space, setting, model), iterations=1, terms=Terms(max_share=0.5, confidence=0.6))
+    setup = prepare(space.study, None)
+    found = refined((space, setup, model), iterations=1, terms=RetirementTerms(max_share=0.5, confidence=0.6))
     assert found.tasks == 24
     assert found.iterations[0].always.right.n == 24
-    whole = read_table(Ledger(space.ledger), "fit", [item.id for item in setting.splits.fit], [0])
-    seen = set(choosing_rows(whole, setting.study.fit).tasks)
-    pears = {item.id for item in setting.splits.fit if "pears" in item.question}
+    whole = read_table(Ledger(space.ledger), "fit", [item.id for item in setup.splits.fit], [0])
+    seen = set(choosing_rows(whole, setup.study.fit).tasks)
+    pears = {item.id for item in setup.splits.fit if "pears" in item.question}
     assert found.iterations[1].retired[0].standing.tasks == len(seen & pears) < len(pears)
     assert {one.task for one in study_evidence(space, "rules")} <= seen
-    assert fit_study(space, prepare(space.study, None))["certificate"]["tested_on"] == 36
+    assert fit_study(space, prepare(space.study, None)).certificate.tested_on == 36
 
 
 def test_rows_that_the_loop_looked_at_certify_no_harm_limit(study):
@@ -187,7 +185,7 @@ def test_several_rounds_build_on_each_other(study):
             -0.1,
         )
     )
-    found = refined(study, writer=writer(worse), terms=Terms(max_share=0.25))
+    found = refined(study, writer=writer(worse), terms=RetirementTerms(max_share=0.25))
     assert len(found.iterations) == 4, "each round retires the rule that the writer put in its place"
     assert [one.changed for one in found.iterations[1:]] == [20, 20, 20]
     assert [one.calls for one in found.iterations[1:]] == [20, 20, 20]
@@ -195,9 +193,9 @@ def test_several_rounds_build_on_each_other(study):
 
 
 def test_a_bank_that_comes_back_to_what_was_recorded_costs_no_call(study):
-    space, setting, model = study
-    without = [entry for entry in setting.banks["rules"].entries() if entry.id != "bad"]
-    for earlier in (with_bank(setting, "rules", without), setting):
+    space, setup, model = study
+    without = [entry for entry in setup.banks["rules"].entries() if entry.id != "bad"]
+    for earlier in (with_bank(setup, "rules", without), setup):
         asyncio.run(record(space, earlier, model, "fit", nobody))
     second = refined(study).iterations[1]
     assert (second.changed, second.calls) == (20, 0)
@@ -222,60 +220,58 @@ def test_a_refined_study_is_not_overwritten_by_the_file_it_came_from(study, tmp_
 
 
 def test_passes_of_another_bank_are_not_fitted(study):
-    space, setting, _ = study
-    gone = [replace(e, state="retired") if e.id == "good" else e for e in setting.banks["rules"].entries()]
+    space, setup, _ = study
+    gone = [replace(e, state="retired") if e.id == "good" else e for e in setup.banks["rules"].entries()]
     with pytest.raises(UsageError, match="recorded with another bank"):
-        fit_study(space, with_bank(setting, "rules", gone))
+        fit_study(space, with_bank(setup, "rules", gone))
 
 
 def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study):
-    space, setting, model = study
-    fit_study(space, setting)
+    space, setup, model = study
+    fit_study(space, setup)
     ledger = Ledger(space.ledger)
     with ledger:
         row = next(iter(ledger.passes.values()))
         ledger.append(replace(row, record=replace(row.record, text="another")))
     with pytest.raises(LockError, match="run heedful study fit again"):
-        asyncio.run(lock_study(space, setting, model))
+        asyncio.run(lock_study(space, setup, model))
 
 
 def test_nothing_condemned_changes_nothing(study):
     space, _, _ = study
     text = space.study.read_text()
-    found = refined(study, terms=Terms(confidence=0.9999999))
+    found = refined(study, terms=RetirementTerms(confidence=0.9999999))
     assert (found.chosen, len(found.iterations)) == (0, 1)
     assert space.study.read_text() == text
-    assert "nothing to do" in refine_analysis("sums", found).text
+    assert "nothing to do" in refine_page("sums", found).text
 
 
 def test_a_locked_study_stays_locked(study):
-    space, setting, model = study
-    fit_study(space, setting)
-    asyncio.run(lock_study(space, setting, model))
+    space, setup, model = study
+    fit_study(space, setup)
+    asyncio.run(lock_study(space, setup, model))
     with pytest.raises(LockError, match="stays locked"):
         refined(study)
 
 
 def test_the_page_has_every_round(study):
     found = refined(study)
-    analysis = refine_analysis("sums", found)
-    assert [one["retired"] for one in analysis.summary["iterations"]] == [[], ["bad"]]
-    assert "bad" in analysis.text
+    page = refine_page("sums", found)
+    assert [one["retired"] for one in page.summary["iterations"]] == [[], ["bad"]]
+    assert "bad" in page.text
 
 
 def test_what_was_found_is_kept_before_the_study_is_changed(study):
-    space, setting, model = study
+    space, setup, model = study
     text, kept = space.study.read_text(), []
 
     def ended(found):
         kept.append(found)
         raise KeyboardInterrupt
 
-    question = Experiment(
-        name="refine", space=space, setting=setting, model=model, source="rules", tell=nobody
-    )
+    question = Experiment(name="refine", space=space, setup=setup, model=model, source="rules", tell=nobody)
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(refine(question, Terms(max_share=0.5), 3, None, ended))
+        asyncio.run(refine(question, RetirementTerms(max_share=0.5), 3, None, ended))
     assert (kept[0].chosen, space.study.read_text()) == (1, text)
 
 
@@ -291,9 +287,9 @@ def test_a_loop_that_ended_while_copying_goes_on_from_the_chosen_bank(study):
 
 
 def test_entries_that_are_condemned_but_stay_are_told(study):
-    found = refined(study, terms=Terms(max_share=0.01))
+    found = refined(study, terms=RetirementTerms(max_share=0.01))
     assert [one.standing.entry.id for one in found.spared] == ["bad"]
-    assert "all stay" in refine_analysis("sums", found).text
+    assert "all stay" in refine_page("sums", found).text
 
 
 def test_a_bank_that_no_policy_uses_is_not_refined(study):
@@ -316,7 +312,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from heedful import ScriptedModel
-from heedful.protocol.setting import prepare
+from heedful.protocol.setup import prepare
 from heedful.protocol.workspace import open_workspace
 from tests.experiments.test_refine import refined, reply
 
@@ -329,9 +325,9 @@ def ends(prompt):
     return reply(prompt)
 
 space = open_workspace(Path(sys.argv[1]), None)
-setting = prepare(space.study, None)
+setup = prepare(space.study, None)
 model = ScriptedModel(script=ends)
-refined((space, setting, model))
+refined((space, setup, model))
 """
 
 

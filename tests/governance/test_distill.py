@@ -5,8 +5,8 @@ import pytest
 
 from heedful.governance.distill import (
     MOST_WORDS,
-    Change,
-    Group,
+    AttemptGroup,
+    RuleChange,
     change_prompt,
     changed,
     clean_rule,
@@ -21,7 +21,7 @@ RULES = {"r1": "Add only what is of one kind.", "r2": "Read the last sentence fi
 
 
 def test_the_writer_sees_both_attempts_and_the_list():
-    asked = lesson_prompt(Group(task="t", question="How many?", right="3 - 1 = 2", wrong="3 + 1 = 4"))
+    asked = lesson_prompt(AttemptGroup(task="t", question="How many?", right="3 - 1 = 2", wrong="3 + 1 = 4"))
     said = asked.messages[0].content
     assert "3 - 1 = 2" in said
     assert "3 + 1 = 4" in said
@@ -67,15 +67,15 @@ def test_a_rule_with_a_name_or_a_number_of_the_problem_is_no_lesson(rule, genera
 @pytest.mark.parametrize(
     ("text", "change"),
     [
-        ('{"operation": "none", "id": "", "rule": ""}', Change(operation="none")),
-        ('{"operation": "delete", "id": "[r1]", "rule": ""}', Change(operation="delete", id="r1")),
+        ('{"operation": "none", "id": "", "rule": ""}', RuleChange(operation="none")),
+        ('{"operation": "delete", "id": "[r1]", "rule": ""}', RuleChange(operation="delete", id="r1")),
         (
             '{"operation": "update", "id": "r2", "rule": "Read the question before the numbers."}',
-            Change(operation="update", id="r2", rule="Read the question before the numbers."),
+            RuleChange(operation="update", id="r2", rule="Read the question before the numbers."),
         ),
         (
             '{"operation": "add", "id": "", "rule": ""}',
-            Change(operation="add", rule="Subtract what was eaten."),
+            RuleChange(operation="add", rule="Subtract what was eaten."),
         ),
         ('{"operation": "update", "id": "r9", "rule": "Read it twice, then count."}', None),
         ('{"operation": "update", "id": "r2", "rule": "No."}', None),
@@ -89,13 +89,13 @@ def test_a_change_is_read_or_refused(text, change):
 
 def test_changes_are_made_to_the_list():
     assert (
-        changed(RULES, Change(operation="add", rule="New one here, please."), 7)["r7"]
+        changed(RULES, RuleChange(operation="add", rule="New one here, please."), 7)["r7"]
         == "New one here, please."
     )
-    assert changed(RULES, Change(operation="add", rule=RULES["r1"].upper()), 7) == RULES
-    assert changed(RULES, Change(operation="update", id="r1", rule="Better."), 7)["r1"] == "Better."
-    assert list(changed(RULES, Change(operation="delete", id="r1"), 7)) == ["r2"]
-    assert changed(RULES, Change(operation="none"), 7) == RULES
+    assert changed(RULES, RuleChange(operation="add", rule=RULES["r1"].upper()), 7) == RULES
+    assert changed(RULES, RuleChange(operation="update", id="r1", rule="Better."), 7)["r1"] == "Better."
+    assert list(changed(RULES, RuleChange(operation="delete", id="r1"), 7)) == ["r2"]
+    assert changed(RULES, RuleChange(operation="none"), 7) == RULES
 
 
 def test_a_rule_has_at_most_32_words():

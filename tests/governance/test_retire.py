@@ -4,7 +4,7 @@ import pytest
 
 from heedful import UsageError, new_entry
 from heedful.governance.evidence import by_harm, standings
-from heedful.governance.retire import Terms, review
+from heedful.governance.retire import RetirementTerms, review
 from heedful.types import Evidence
 
 GOOD, BAD, WORSE = (new_entry(text, kind="rule", id=text) for text in ("good", "bad", "worse"))
@@ -44,7 +44,7 @@ def test_the_most_harmful_come_first():
 
 
 def test_condemned_entries_go_and_the_reason_is_told():
-    found = review(standings([GOOD, BAD, WORSE], EVIDENCE), Terms(max_share=1))
+    found = review(standings([GOOD, BAD, WORSE], EVIDENCE), RetirementTerms(max_share=1))
     assert [(one.standing.entry.id, one.state) for one in found.going] == [
         ("worse", "retired"),
         ("bad", "retired"),
@@ -54,24 +54,24 @@ def test_condemned_entries_go_and_the_reason_is_told():
 
 
 def test_protected_entries_never_go():
-    found = review(standings([GOOD, marked(BAD, "protected"), WORSE], EVIDENCE), Terms(max_share=1))
+    found = review(standings([GOOD, marked(BAD, "protected"), WORSE], EVIDENCE), RetirementTerms(max_share=1))
     assert [one.standing.entry.id for one in found.going] == ["worse"]
     assert [one.standing.entry.id for one in found.spared] == ["bad"]
     assert "protected" in found.spared[0].reason
 
 
 def test_at_most_a_share_of_the_bank_goes_at_once_the_worst_first():
-    found = review(standings([GOOD, BAD, WORSE], EVIDENCE), Terms(max_share=0.34))
+    found = review(standings([GOOD, BAD, WORSE], EVIDENCE), RetirementTerms(max_share=0.34))
     assert [one.standing.entry.id for one in found.going] == ["worse"]
     assert "34%" in found.spared[0].reason
 
 
 def test_quarantine_sets_aside_and_only_a_review_without_it_retires():
     found = standings([GOOD, marked(BAD, "quarantined"), WORSE], EVIDENCE)
-    aside = review(found, Terms(max_share=1, quarantine=True))
+    aside = review(found, RetirementTerms(max_share=1, quarantine=True))
     assert [(one.standing.entry.id, one.state) for one in aside.going] == [("worse", "quarantined")]
     assert "in quarantine already" in aside.spared[0].reason
-    gone = review(found, Terms(max_share=1))
+    gone = review(found, RetirementTerms(max_share=1))
     assert {(one.standing.entry.id, one.state) for one in gone.going} == {
         ("worse", "retired"),
         ("bad", "retired"),
@@ -79,10 +79,10 @@ def test_quarantine_sets_aside_and_only_a_review_without_it_retires():
 
 
 def test_what_is_retired_is_not_judged_again():
-    assert review(standings([marked(WORSE, "retired")], EVIDENCE), Terms()).going == []
+    assert review(standings([marked(WORSE, "retired")], EVIDENCE), RetirementTerms()).going == []
 
 
 @pytest.mark.parametrize("wrong", [{"rule": "luck"}, {"confidence": 1.0}, {"max_share": 0.0}])
 def test_terms_that_make_no_sense_are_refused(wrong):
     with pytest.raises(UsageError):
-        Terms(**wrong)
+        RetirementTerms(**wrong)

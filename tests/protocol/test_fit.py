@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from heedful import UsageError
 from heedful.protocol.calibrators import fit_calibrators
-from heedful.protocol.fit import BASELINE, Kind, fit, folds_of, held_of, tune
-from heedful.protocol.harm import Judged, expected_hurts, fit_within_limit, halves, hurts_of
+from heedful.protocol.fit import fit, folds_of, held_out_score, tune
+from heedful.protocol.fit_result import BASELINE, PolicyKind
+from heedful.protocol.harm import BudgetScore, expected_hurts, fit_within_limit, halves, hurts_of
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Table, make_column
@@ -60,26 +61,26 @@ def test_a_bank_that_only_helps_is_used_and_one_that_only_hurts_is_not():
     rng = np.random.default_rng(1)
     good = fit(world(rng, 400, help_rate=0.5, hurt_rate=0.0, telling=0.4), ["bank"], SMALL)
     bad = fit(world(rng, 400, help_rate=0.0, hurt_rate=0.5, telling=0.0), ["bank"], SMALL)
-    assert good.choice.policy.sources == ("bank",)
-    assert good.held.accuracy > 0.7
-    assert bad.choice.kind == BASELINE
+    assert good.policy.sources == ("bank",)
+    assert good.leaders[0].accuracy > 0.7
+    assert bad.kind == BASELINE
 
 
 def test_memory_first_is_chosen_where_it_is_cheaper_and_as_good():
     rng = np.random.default_rng(2)
     helpful = world(rng, 400, help_rate=0.9, hurt_rate=0.0, telling=0.0)
     chosen = fit(helpful, ["bank"], FitSettings(signals=("mean",), calibrated=False, folds=3))
-    assert (chosen.choice.kind.first, chosen.choice.kind.family) == ("bank", "always")
+    assert (chosen.kind.first, chosen.kind.family) == ("bank", "always")
 
 
 def test_a_useless_source_shows_optimism_but_is_not_chosen_for_it():
     rng = np.random.default_rng(3)
     noise = world(rng, 200, help_rate=0.1, hurt_rate=0.1, telling=0.0)
-    tuned = tune(noise, ["bank"], SMALL)
+    tuned, _ = tune(noise, ["bank"], SMALL)
     fitted = fit(noise, ["bank"], SMALL)
-    luckiest = max(choice.objective for choice in tuned.best.values())
-    assert fitted.choice.kind == BASELINE
-    assert luckiest > fitted.choice.objective, "the luckiest of the grid looks better on its own rows"
+    luckiest = max(choice.objective for choice in tuned.values())
+    assert fitted.kind == BASELINE
+    assert luckiest > fitted.objective, "the luckiest of the grid looks better on its own rows"
 
 
 def test_the_price_of_calls_moves_the_choice():
@@ -87,8 +88,8 @@ def test_the_price_of_calls_moves_the_choice():
     rows = world(rng, 400, help_rate=0.2, hurt_rate=0.0, telling=0.1)
     cheap = fit(rows, ["bank"], SMALL)
     dear = fit(rows, ["bank"], replace(SMALL, cost=0.5))
-    assert cheap.choice.policy.sources
-    assert dear.choice.kind == BASELINE
+    assert cheap.policy.sources
+    assert dear.kind == BASELINE
 
 
 def test_a_calibrator_earns_its_place_where_agreement_tells():
@@ -140,31 +141,28 @@ HARM = FitSettings(
 
 def test_a_harmless_bank_is_certified_and_a_harmful_one_is_not():
     rng = np.random.default_rng(7)
-    good, certificate = fit_within_limit(
-        world(rng, 600, help_rate=0.4, hurt_rate=0.005, telling=0.3), ["bank"], HARM
-    )
-    assert good.choice.policy.sources == ("bank",)
-    assert certificate.path[0].certified
-    bad, certificate = fit_within_limit(
-        world(rng, 600, help_rate=0.1, hurt_rate=1.0, telling=0.0), ["bank"], HARM
-    )
-    assert bad.choice.kind == BASELINE
-    assert not any(one.certified for one in certificate.path[1:])
+    good = fit_within_limit(world(rng, 600, help_rate=0.4, hurt_rate=0.005, telling=0.3), ["bank"], HARM)
+    assert good.policy.sources == ("bank",)
+    assert good.certificate.path[0].certified
+    bad = fit_within_limit(world(rng, 600, help_rate=0.1, hurt_rate=1.0, telling=0.0), ["bank"], HARM)
+    assert bad.kind == BASELINE
+    assert not any(one.certified for one in bad.certificate.path[1:])
 
 
 def test_when_nothing_can_be_certified_the_baseline_is_chosen_and_said():
     rng = np.random.default_rng(10)
     few = world(rng, 60, help_rate=0.4, hurt_rate=0.0, telling=0.3)
-    fitted, certificate = fit_within_limit(few, ["bank"], replace(HARM, harm_limit=0.01))
-    assert fitted.choice.kind == BASELINE
+    fitted = fit_within_limit(few, ["bank"], replace(HARM, harm_limit=0.01))
+    assert fitted.kind == BASELINE
     assert "baseline was chosen" in fitted.notes[0]
-    assert certificate.path[0].hurts == 0, "36 rows without harm are too few to certify 1%"
+    assert fitted.certificate.path[0].hurts == 0, "36 rows without harm are too few to certify 1%"
 
 
 def test_the_rows_that_choose_are_not_the_rows_that_test():
     rng = np.random.default_rng(8)
     rows = world(rng, 300, help_rate=0.3, hurt_rate=0.02, telling=0.3)
-    fitted, certificate = fit_within_limit(rows, ["bank"], HARM)
+    fitted = fit_within_limit(rows, ["bank"], HARM)
+    certificate = fitted.certificate
     assert certificate.chosen_on + certificate.tested_on == 300
     assert fitted.rows == certificate.chosen_on
     testing = halves(rows, HARM.seed)[1]
@@ -172,19 +170,20 @@ def test_the_rows_that_choose_are_not_the_rows_that_test():
         name: make_column(c.passes, [bool(right) != (at in testing) for at, right in enumerate(c.right)])
         for name, c in rows.columns.items()
     }
-    _, other = fit_within_limit(Table(tasks=rows.tasks, seeds=rows.seeds, columns=spoiled), ["bank"], HARM)
+    turned = Table(tasks=rows.tasks, seeds=rows.seeds, columns=spoiled)
+    other = fit_within_limit(turned, ["bank"], HARM).certificate
     assert certificate.path
-    assert [one.choice for one in other.path] == [one.choice for one in certificate.path]
+    assert [one.policy for one in other.path] == [one.policy for one in certificate.path]
     assert [one.hurts for one in other.path] != [one.hurts for one in certificate.path]
 
 
 def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():
     def judged(family, signal, hurts, changes):
-        kind = Kind("none", family, signal, ("bank",))
-        return Judged(
+        kind = PolicyKind("none", family, signal, ("bank",))
+        return BudgetScore(
             kind=kind,
             budget=0.0,
-            held=held_of(kind, [(50, 100, 100)], FitSettings()),
+            held_out=held_out_score(kind, [(50, 100, 100)], FitSettings()),
             hurts=hurts,
             changes=changes,
         )
@@ -227,7 +226,7 @@ def test_seeds_of_a_task_count_once_in_the_certificate():
     rng = np.random.default_rng(12)
     rows = world(rng, 120, help_rate=0.4, hurt_rate=0.0, telling=0.3)
     thrice = Table(tasks=rows.tasks[:40] * 3, seeds=(0,) * 40 + (1,) * 40 + (2,) * 40, columns=rows.columns)
-    _, certificate = fit_within_limit(thrice, ["bank"], HARM)
+    certificate = fit_within_limit(thrice, ["bank"], HARM).certificate
     assert certificate.chosen_on + certificate.tested_on == 40
     assert all(one.p_value >= 0.95**24 - 1e-9 for one in certificate.path), "24 tasks without harm"
 
@@ -245,10 +244,10 @@ def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies, settin
     big = Replayer(world(rng, 20_000, help_rate=0.3, hurt_rate=0.12, telling=0.25))
     for _ in range(studies):
         rows = world(rng, 250, help_rate=0.3, hurt_rate=0.12, telling=0.25)
-        fitted, _certificate = fit_within_limit(rows, ["bank"], settings)
-        if fitted.choice.kind != BASELINE:
+        fitted = fit_within_limit(rows, ["bank"], settings)
+        if fitted.kind != BASELINE:
             used += 1
-            broken += hurts_of(big, fitted.choice.policy) / 20_000 > HARM.harm_limit
+            broken += hurts_of(big, fitted.policy) / 20_000 > HARM.harm_limit
     allowed = 0.05 + 3 * (0.05 * 0.95 / studies) ** 0.5
     assert broken / studies <= allowed
     assert used / studies > 0.2, "the limit must not be kept by never using memory"

@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 from dataclasses import replace
+from math import inf
 
 import pytest
 from msgspec.structs import replace as replace_struct
@@ -20,17 +21,19 @@ from heedful import (
     new_entry,
 )
 from heedful.decisions import policy_fields, read_policy
+from heedful.evaluation.study_data import read_study_data
 from heedful.models.scripted import SCRIPTED
+from heedful.protocol.events import read_events
+from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import moved, read_journal
-from heedful.protocol.setting import prepare
+from heedful.protocol.lock import moved, read_lock, refuse_moved
+from heedful.protocol.setup import prepare
 from heedful.protocol.splits import Splits
 from heedful.protocol.status import status_of
-from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, verify_lock
 from heedful.protocol.table import read_table
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, verify_lock
 from heedful.protocol.workspace import open_workspace, read_json, write_json
-from heedful.report.build import build_report
-from heedful.report.material import gather
+from heedful.report.write import write_report
 from heedful.types import Item, Policy, Usage
 
 STUDY = """
@@ -118,42 +121,42 @@ def nobody(progress):
 
 def through_lock(file, model):
     space = open_workspace(file, file.parent / "out")
-    setting = prepare(space.study, None)
-    asyncio.run(record(space, setting, model, "fit", nobody))
-    fit_study(space, setting)
-    asyncio.run(lock_study(space, setting, model))
-    return space, setting
+    setup = prepare(space.study, None)
+    asyncio.run(record(space, setup, model, "fit", nobody))
+    fit_study(space, setup)
+    asyncio.run(lock_study(space, setup, model))
+    return space, setup
 
 
 def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     model = shelf_model()
-    space, setting = through_lock(study, model)
-    fitted = read_json(space.fit, "")
-    assert read_policy(fitted["policy"]).sources or fitted["kind"]["family"] == "always"
-    assert fitted["objective"] > 0.7
-    assert abs(fitted["optimism"]) < 0.1
+    space, setup = through_lock(study, model)
+    fitted = read_fit(space.fit)
+    assert fitted.policy.sources or fitted.kind.family == "always"
+    assert fitted.objective > 0.7
+    assert abs(fitted.optimism) < 0.1
     assert not any(row.side == "test" for row in Ledger(space.ledger).passes.values())
-    asyncio.run(open_test_side(space, setting, model, nobody))
+    asyncio.run(open_test_side(space, setup, model, nobody))
     ledger = Ledger(space.ledger)
     assert len(ledger.passes) == 2 * 300 * 7
     asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
-    assert sum(row.record.calls for row in ledger.passes.values()) == len(model.prompts) - asked
-    found = status_of(space, setting)
-    assert (found["locked"], found["test_openings"], found["seconds_left"]) == (True, 1, 0)
+    assert sum(row.calls for row in ledger.passes.values()) == len(model.prompts) - asked
+    found = status_of(space, setup)
+    assert (found.locked, found.test_openings, found.seconds_left) == (True, 1, 0)
 
 
 def test_a_second_opening_is_logged_and_costs_no_call(locked):
     model = shelf_model()
-    space, setting = locked
-    asyncio.run(open_test_side(space, setting, model, nobody))
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, model, nobody))
     before = len(model.prompts)
-    asyncio.run(open_test_side(space, setting, model, nobody))
+    asyncio.run(open_test_side(space, setup, model, nobody))
     assert len(model.prompts) == before + 1
-    assert [e["event"] for e in read_journal(space.journal)].count("opened the test side") == 2
+    assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
 
 
 def test_going_on_after_an_interruption_is_not_another_opening(locked):
-    space, setting = locked
+    space, setup = locked
     whole, asked = shelf_model(), []
 
     def breaks_off(prompt):
@@ -161,26 +164,26 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
         return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
 
     with pytest.raises(ModelError):
-        asyncio.run(open_test_side(space, setting, ScriptedModel(script=breaks_off), nobody))
-    whole_arms = read_table(Ledger(space.ledger), "test", [item.id for item in setting.splits.test], [0])
+        asyncio.run(open_test_side(space, setup, ScriptedModel(script=breaks_off), nobody))
+    whole_arms = read_table(Ledger(space.ledger), "test", [item.id for item in setup.splits.test], [0])
     assert list(whole_arms.columns) == ["none", "notes"], "one source after the other"
-    asyncio.run(open_test_side(space, setting, whole, nobody))
-    events = [event["event"] for event in read_journal(space.journal)]
+    asyncio.run(open_test_side(space, setup, whole, nobody))
+    events = [event.event for event in read_events(space.events)]
     assert events == [
         "locked",
         "opened the test side",
         "went on recording the test side",
         "recorded the whole test side",
     ]
-    assert status_of(space, setting)["test_openings"] == 1
+    assert status_of(space, setup).test_openings == 1
 
 
 def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
-    space, setting = locked
+    space, setup = locked
     asleep = ScriptedModel(script=lambda prompt: ModelError("asleep"))
     with pytest.raises(ModelError):
-        asyncio.run(open_test_side(space, setting, asleep, nobody))
-    assert [event["event"] for event in read_journal(space.journal)] == ["locked"]
+        asyncio.run(open_test_side(space, setup, asleep, nobody))
+    assert [event.event for event in read_events(space.events)] == ["locked"]
 
 
 def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_again(study):
@@ -206,11 +209,11 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
 
 
 def test_a_change_of_the_metric_breaks_the_lock(locked):
-    space, setting = locked
-    study = replace_struct(setting.study, questions=replace_struct(setting.study.questions, metric="exact"))
+    space, setup = locked
+    study = replace_struct(setup.study, questions=replace_struct(setup.study.questions, metric="exact"))
     model = shelf_model()
-    lock = read_json(space.lock, "")
-    assert moved(lock, replace(setting, study=study), model.traits, None, Ledger(space.ledger)) == ["grading"]
+    lock = read_lock(space.lock)
+    assert moved(lock, replace(setup, study=study), model.traits, None, Ledger(space.ledger)) == ["grading"]
 
 
 @pytest.mark.parametrize("change", ["entry", "placement", "model", "targets", "pattern", "scores"])
@@ -238,46 +241,46 @@ def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
     else:  # the same recalls everywhere, scored otherwise: words of a bank have become rarer
         notes = space.folder / "notes.txt"
         notes.write_text(notes.read_text() + "\n" + "\n".join(f"Box {n} is full of figs." for n in range(99)))
-    setting = prepare(space.study, None)
-    fit_study(space, setting)
+    setup = prepare(space.study, None)
+    fit_study(space, setup)
     with pytest.raises(LockError, match="another bank, prompt, model or way of grading"):
-        asyncio.run(lock_study(space, setting, model))
+        asyncio.run(lock_study(space, setup, model))
 
 
 def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
-    space, setting = locked
+    space, setup = locked
     model = shelf_model()
-    asyncio.run(open_test_side(space, setting, model, nobody))
+    asyncio.run(open_test_side(space, setup, model, nobody))
     again = open_workspace(space.folder.parent / "desk.toml", tmp_path / "again")
     shutil.copyfile(space.ledger, again.ledger)
-    setting = prepare(again.study, None)
-    fit_study(again, setting)
-    asyncio.run(lock_study(again, setting, model))
-    asyncio.run(open_test_side(again, setting, model, nobody))
+    setup = prepare(again.study, None)
+    fit_study(again, setup)
+    asyncio.run(lock_study(again, setup, model))
+    asyncio.run(open_test_side(again, setup, model, nobody))
     seen = sum(row.side == "test" for row in Ledger(space.ledger).passes.values())
     assert seen > 0
-    assert read_json(space.lock, "")["test_passes"] == 0
-    assert read_json(again.lock, "")["test_passes"] == seen
-    assert "had been recorded before the policy was locked" not in build_report(space).text
-    assert build_report(again).text.startswith(f"{seen:,} passes of the test side had been recorded before")
+    assert read_lock(space.lock).test_passes == 0
+    assert read_lock(again.lock).test_passes == seen
+    assert "had been recorded before the policy was locked" not in write_report(space).text
+    assert write_report(again).text.startswith(f"{seen:,} passes of the test side had been recorded before")
 
 
 def test_every_choice_under_a_harm_limit_is_counted(study):
     study.write_text(QUICK + "harm_limit = 0.2\n")
     space, _ = through_lock(study, shelf_model())
-    assert read_json(space.lock, "")["choices"] == 1
+    assert read_lock(space.lock).choices == 1
     again = open_workspace(study, study.parent / "again")
     shutil.copyfile(space.ledger, again.ledger)
     for seed in (0, 1, 1, 2):
         text = space.study.read_text()
         again.study.write_text(f"{text}seed = {seed}\n" if seed else text)
-        setting = prepare(again.study, None)
-        fit_study(again, setting)
+        setup = prepare(again.study, None)
+        fit_study(again, setup)
     model = shelf_model()
-    asyncio.run(lock_study(again, setting, model))
-    assert read_json(again.lock, "")["choices"] == 3, "the same choice made twice is one"
-    asyncio.run(open_test_side(again, setting, model, nobody))
-    build_report(again)
+    asyncio.run(lock_study(again, setup, model))
+    assert read_lock(again.lock).choices == 3, "the same choice made twice is one"
+    asyncio.run(open_test_side(again, setup, model, nobody))
+    write_report(again)
     assert "3 policies were chosen under a harm limit" in (again.folder / "report.html").read_text()
 
 
@@ -285,28 +288,24 @@ def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
     text = QUICK.partition("[sources.other]")[0] + '[fit]\nsignals = ["mean"]\n'
     study.write_text(text.replace('bank = "notes.txt"', 'bank = "notes.txt"\nsides = ["fit"]'))
     space, _ = through_lock(study, shelf_model())
-    assert read_json(space.lock, "")["policy"]["first"] == "none"
-    assert not read_json(space.lock, "")["policy"]["sources"]
+    policy = read_lock(space.lock).policy
+    assert (policy.first, policy.sources) == ("none", ())
 
 
 def test_the_time_left_counts_sources_that_have_not_begun(study):
     study.write_text(STUDY.partition("[sources.retry]")[0])
     space = open_workspace(study, study.parent / "out")
-    setting = prepare(space.study, None)
-    ledger = asyncio.run(record(space, setting, shelf_model(), "fit", nobody))
-    plain = [
-        replace(row, record=replace(row.record, seconds=10.0))
-        for row in ledger.passes.values()
-        if row.record.source == "none"
-    ]
+    setup = prepare(space.study, None)
+    ledger = asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
+    plain = [replace(row, seconds=10.0) for row in ledger.passes.values() if row.source == "none"]
     space.ledger.unlink()
     with Ledger(space.ledger) as slow:
         for row in plain:
             slow.append(row)
-    found = status_of(space, setting)["sides"]
+    found = status_of(space, setup).sides
     passes = {"fit": 2 * 300, "test": 3 * 300}
-    slots = setting.study.model.slots
-    assert {side: found[side]["seconds_left"] * slots for side in found} == {
+    slots = setup.study.model.slots
+    assert {side: found[side].seconds_left * slots for side in found} == {
         side: 10 * count for side, count in passes.items()
     }
 
@@ -314,7 +313,7 @@ def test_the_time_left_counts_sources_that_have_not_begun(study):
 def test_several_seeds_are_recorded_source_by_source(study):
     study.write_text("seeds = [0, 1]\n" + STUDY.partition("[sources.other]")[0])
     space = open_workspace(study, study.parent / "out")
-    setting = prepare(space.study, None)
+    setup = prepare(space.study, None)
     whole, asked = shelf_model(), []
 
     def breaks_off(prompt):
@@ -322,37 +321,68 @@ def test_several_seeds_are_recorded_source_by_source(study):
         return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
 
     with pytest.raises(ModelError):
-        asyncio.run(record(space, setting, ScriptedModel(script=breaks_off), "fit", nobody))
-    fit = [item.id for item in setting.splits.fit]
+        asyncio.run(record(space, setup, ScriptedModel(script=breaks_off), "fit", nobody))
+    fit = [item.id for item in setup.splits.fit]
     assert list(read_table(Ledger(space.ledger), "fit", fit, [0, 1]).columns) == ["none"]
 
 
-def test_a_journal_that_was_changed_is_refused(locked):
-    space, setting = locked
-    asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
-    lines = space.journal.read_text().splitlines(keepends=True)
-    space.journal.write_text("".join(lines[1:]))
+def test_an_event_log_that_was_changed_is_refused(locked):
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    lines = space.events.read_text().splitlines(keepends=True)
+    space.events.write_text("".join(lines[1:]))
     with pytest.raises(LockError, match="changed after the fact"):
-        read_journal(space.journal)
+        read_events(space.events)
 
 
 def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(locked):
-    space, setting = locked
+    space, setup = locked
     with pytest.raises(LockError, match="stays locked"):
-        asyncio.run(lock_study(space, setting, shelf_model()))
-    assert read_policy(read_json(space.lock, "")["policy"]) == read_policy(read_json(space.fit, "")["policy"])
+        asyncio.run(lock_study(space, setup, shelf_model()))
+    assert read_lock(space.lock).policy == read_fit(space.fit).policy
 
 
 def test_whatever_moves_is_named(locked):
     model = shelf_model()
-    space, setting = locked
-    lock, ledger = read_json(space.lock, ""), Ledger(space.ledger)
-    assert moved(lock, setting, model.traits, None, ledger) == []
-    for name in lock["digests"]:
-        tampered = {**lock, "digests": {**lock["digests"], name: "0" * 64}}
-        assert moved(tampered, setting, model.traits, None, ledger) == ["the lock itself", name]
-    softer = {**lock, "policy": {**lock["policy"], "threshold": "always"}}
-    assert moved(softer, setting, model.traits, None, ledger) == ["the lock itself", "policy"]
+    space, setup = locked
+    lock, ledger = read_lock(space.lock), Ledger(space.ledger)
+    assert moved(lock, setup, model.traits, None, ledger) == []
+    for name in lock.digests.keys() - {"code"}:
+        tampered = replace(lock, digests={**lock.digests, name: "0" * 64})
+        assert moved(tampered, setup, model.traits, None, ledger) == [name]
+    for name in lock.code.modules:
+        tampered = replace(lock, code=replace(lock.code, modules={**lock.code.modules, name: "0" * 64}))
+        assert moved(tampered, setup, model.traits, None, ledger) == [f"the code in {name}"]
+    softer = replace(lock, fit=replace(lock.fit, policy=replace(lock.policy, threshold=inf)))
+    assert moved(softer, setup, model.traits, None, ledger) == ["policy"]
+
+
+def test_code_that_changed_is_named_by_its_module(locked):
+    space, setup = locked
+    lock = read_lock(space.lock)
+    code = replace(lock.code, modules={**lock.code.modules, "stages/route.py": "another"})
+    with pytest.raises(LockError, match=r"broken: the code in stages/route\.py moved since") as caught:
+        refuse_moved(replace(lock, code=code), setup, shelf_model().traits, None, Ledger(space.ledger))
+    assert caught.value.exit_code == 4
+
+
+def test_a_lock_of_an_earlier_version_says_that_its_code_cannot_be_compared(locked):
+    space, setup = locked
+    lock, ledger = replace(read_lock(space.lock), code=None), Ledger(space.ledger)
+    with pytest.raises(LockError, match=r"cannot be compared piece by piece.*all else is as it was locked"):
+        refuse_moved(lock, setup, shelf_model().traits, None, ledger)
+    another = replace(shelf_model().traits, fingerprint="another")
+    with pytest.raises(LockError, match=r"broken: model moved since .*cannot be compared piece by piece"):
+        refuse_moved(lock, setup, another, None, ledger)
+
+
+def test_a_lock_that_was_edited_is_refused(locked):
+    space, setup = locked
+    raw = read_json(space.lock, "")
+    for edited in ({**raw, "policy": {**raw["policy"], "threshold": "always"}}, {**raw, "digests": {}}):
+        write_json(space.lock, edited)
+        with pytest.raises(LockError, match="the lock itself moved"):
+            asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
 def change_bank(space):
@@ -400,7 +430,7 @@ def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
     change(space)
     with pytest.raises(LockError, match=names):
         asyncio.run(open_test_side(space, prepare(space.study, None), model, nobody))
-    assert [e["event"] for e in read_journal(space.journal)] == ["locked"]
+    assert [e.event for e in read_events(space.events)] == ["locked"]
 
 
 @pytest.mark.parametrize(
@@ -415,28 +445,28 @@ def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
     ],
 )
 def test_whatever_changes_in_a_fit_pass_breaks_the_lock(locked, change):
-    space, setting = locked
-    row = next(row for row in Ledger(space.ledger).of("fit", "notes") if row.record.recalls)
+    space, setup = locked
+    row = next(row for row in Ledger(space.ledger).of("fit", "notes") if row.recalls)
     with Ledger(space.ledger) as ledger:
-        ledger.append(replace(row, record=replace(row.record, **change)))
-    lock = read_json(space.lock, "")
-    assert moved(lock, setting, shelf_model().traits, None, Ledger(space.ledger)) == ["fit passes"]
+        ledger.append(replace(row, **change))
+    lock = read_lock(space.lock)
+    assert moved(lock, setup, shelf_model().traits, None, Ledger(space.ledger)) == ["fit passes"]
 
 
 @pytest.mark.parametrize("lock", [{}, {"digests": {}}, {"model": 1, "policy": 2, "digests": 3}])
 def test_a_lock_that_lost_its_parts_is_refused(locked, lock):
-    space, setting = locked
+    space, setup = locked
     write_json(space.lock, lock)
     with pytest.raises(LockError, match="the lock itself moved"):
-        asyncio.run(verify_lock(space, setting, shelf_model()))
+        asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
 def fitted_only(study):
     study.write_text(QUICK)
     space = open_workspace(study, study.parent / "out")
-    setting = prepare(space.study, None)
-    asyncio.run(record(space, setting, shelf_model(), "fit", nobody))
-    fit_study(space, setting)
+    setup = prepare(space.study, None)
+    asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
+    fit_study(space, setup)
     return space
 
 
@@ -469,53 +499,53 @@ def test_a_policy_that_was_chosen_otherwise_is_not_locked(study, change):
 def test_a_metric_of_ones_own_goes_with_the_study_and_its_change_breaks_the_lock(study):
     (study.parent / "mine.py").write_text("def same(answer, target):\n    return answer == target\n")
     study.write_text(QUICK.replace('metric = "text"', 'metric = "python:mine:same"'))
-    space, setting = through_lock(study, shelf_model())
+    space, setup = through_lock(study, shelf_model())
     assert any(row.right for row in Ledger(space.ledger).passes.values())
     (space.folder / "mine.py").write_text("def same(answer, target):\n    return True\n")
     with pytest.raises(LockError, match="grading"):
-        asyncio.run(verify_lock(space, setting, shelf_model()))
+        asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
 @pytest.mark.parametrize("lines", [0, 1])
-def test_a_journal_that_lost_its_end_is_not_reported_from(locked, lines):
-    space, setting = locked
-    asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
-    gather(space)
-    kept = space.journal.read_text().splitlines(keepends=True)[:lines]
-    space.journal.write_text("".join(kept))
+def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    read_study_data(space)
+    kept = space.events.read_text().splitlines(keepends=True)[:lines]
+    space.events.write_text("".join(kept))
     with pytest.raises(LockError, match="does not tell"):
-        gather(space)
+        read_study_data(space)
 
 
-def test_a_lock_without_its_journal_is_not_verified(locked):
-    space, setting = locked
-    space.journal.unlink()
+def test_a_lock_without_its_event_log_is_not_verified(locked):
+    space, setup = locked
+    space.events.unlink()
     with pytest.raises(LockError, match="does not tell when this lock was made"):
-        asyncio.run(verify_lock(space, setting, shelf_model()))
+        asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
-def test_a_journal_that_was_cut_is_refused(locked):
+def test_an_event_log_that_was_cut_is_refused(locked):
     space, _ = locked
-    space.journal.write_bytes(space.journal.read_bytes()[:-9])
+    space.events.write_bytes(space.events.read_bytes()[:-9])
     with pytest.raises(LockError, match="changed after the fact"):
-        read_journal(space.journal)
+        read_events(space.events)
 
 
 def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked):
-    space, setting = locked
-    asyncio.run(open_test_side(space, setting, shelf_model(), nobody))
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
     row = next(Ledger(space.ledger).of("test", "none"))
     with Ledger(space.ledger) as ledger:
         ledger.append(replace(row, right=not row.right))
     with pytest.raises(LockError, match=r"test passes .* moved"):
-        gather(space)
+        read_study_data(space)
 
 
 def test_another_model_breaks_the_lock(locked):
-    space, setting = locked
+    space, setup = locked
     other = shelf_model(traits=replace(SCRIPTED, fingerprint="other"))
     with pytest.raises(LockError, match="model"):
-        asyncio.run(verify_lock(space, setting, other))
+        asyncio.run(verify_lock(space, setup, other))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from heedful.protocol.study import FitSettings
-from heedful.report.build import build_report
-from tests.report.making import make_study
+from heedful.report.write import write_report
+from tests.evaluation.making import make_study
 
 NOTES = "Tried out before on 120 rows of <the old> test half & kept."
 
@@ -13,13 +13,13 @@ NOTES = "Tried out before on 120 rows of <the old> test half & kept."
 def study(tmp_path_factory):
     """Two banks, a retry and a vote; the test side opened once."""
     space = make_study(tmp_path_factory.mktemp("report") / "study", notes=NOTES)
-    return space, build_report(space)
+    return space, write_report(space)
 
 
 @pytest.fixture(scope="package")
 def one_bank(tmp_path_factory):
     space = make_study(tmp_path_factory.mktemp("report") / "one", n=120, kinds={"rule": "memory"}, openings=2)
-    return space, build_report(space)
+    return space, write_report(space)
 
 
 @pytest.fixture(scope="package")
@@ -27,4 +27,4 @@ def uncertified(tmp_path_factory):
     """A harm limit that no policy can be certified to keep."""
     settings = FitSettings(signals=("mean",), calibrated=False, folds=3, harm_limit=0.001)
     space = make_study(tmp_path_factory.mktemp("report") / "uncertified", n=120, settings=settings)
-    return space, build_report(space)
+    return space, write_report(space)

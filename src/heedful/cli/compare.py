@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json, ModelName, Threads, Url, Weights
 from heedful.cli.output import print_json, result, say
+from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data
 
 if TYPE_CHECKING:
-    from heedful.experiments.compare import Compared
+    from heedful.experiments.compare import ComparisonResult
     from heedful.types import Entry
 
 
@@ -43,7 +43,7 @@ def compare(
     from heedful.benchmarks.items import data_folder
     from heedful.cli.resources import open_model
     from heedful.errors import UsageError
-    from heedful.experiments.compare import Longer
+    from heedful.experiments.compare import ResizedBenchmark
     from heedful.experiments.compare import compare as run
 
     if benchmark not in BENCHMARKS:
@@ -54,12 +54,12 @@ def compare(
     items = chosen.load(folder, "test")[:limit]
     if chosen.load(folder, "fit"):
         say(f"these are test rows of {benchmark}: choose nothing on them; heedful study proves what helps")
-    asked = chosen if max_tokens is None else Longer(inner=chosen, max_tokens=max_tokens)
+    asked = chosen if max_tokens is None else ResizedBenchmark(inner=chosen, max_tokens=max_tokens)
     solver = open_model(
         url, model, weights, threads, logprobs=False, context=8192, slots=slots, timeout=timeout
     )
     ledger = (out or Path("results") / f"compare-{benchmark}") / "ledger.jsonl"
-    with recording_bars() as tell:
+    with recording_progress() as tell:
         told = partial(tell, f"asking {solver.traits.name}")
         found = asyncio.run(run(asked, items, memories, solver, ledger, slots, told))
     if json:
@@ -82,9 +82,9 @@ def _read_memories(given: list[str]) -> dict[str, list["Entry"]]:
     return memories
 
 
-def _table(benchmark: str, found: list["Compared"]) -> str:
-    from heedful.report.sheet import Sheet, plain_text
-    from heedful.report.wording import p_value, plain, points
+def _table(benchmark: str, found: list["ComparisonResult"]) -> str:
+    from heedful.report.phrases import p_value, plain, points
+    from heedful.report.report_table import ReportTable, plain_text
 
     lines = [
         (
@@ -101,11 +101,11 @@ def _table(benchmark: str, found: list["Compared"]) -> str:
         for one in found
     ]
     head = ("Memory", "Entries", "Right", "95% interval", "Points", "Helps", "Hurts", "p", "Tokens")
-    sheet = Sheet(name="compare", title=benchmark, note="", head=head, rows=tuple(lines))
-    return plain_text(sheet)
+    table = ReportTable(name="compare", title=benchmark, note="", head=head, rows=tuple(lines))
+    return plain_text(table)
 
 
-def _fields(one: "Compared") -> dict[str, Any]:
+def _fields(one: "ComparisonResult") -> dict[str, Any]:
     return {
         "entries": one.entries,
         "right": round(one.right.value * one.right.n),

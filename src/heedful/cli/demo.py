@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json, Store, Threads
 from heedful.cli.output import print_json, result
+from heedful.cli.recording_progress import recording_progress
 
 if TYPE_CHECKING:
-    from heedful.demo.run import Shown
+    from heedful.demo.run import DemoResult
     from heedful.memory import SqliteStore
     from heedful.ports import Model
     from heedful.types import Outcome
@@ -40,7 +40,7 @@ def demo(
     opened = open_store(store)
     asyncio.run(opened.put("demo", entries()))
     folder = opened.database.path.parent / "demo-study"
-    shown, outcome = asyncio.run(_shown(model, opened, folder, limit))
+    shown, outcome = asyncio.run(_run(model, opened, folder, limit))
     seconds = time.perf_counter() - start
     if json:
         scores = {arm: asdict(shown.score(arm)) for arm in TITLES}
@@ -52,18 +52,18 @@ def demo(
     _draw_next(shown, outcome, folder, seconds)
 
 
-async def _shown(
+async def _run(
     model: "Model", store: "SqliteStore", folder: Path, limit: int | None
-) -> tuple["Shown", "Outcome"]:
+) -> tuple["DemoResult", "Outcome"]:
     from heedful.demo.run import run_demo
     from heedful.memory.journal import SqliteJournal
 
-    with recording_bars() as tell:
+    with recording_progress() as tell:
         shown = await run_demo(folder, model, limit, lambda side, told: tell(SIDES[side], told))
     return shown, await shown.answer(shown.telling(), model, SqliteJournal(store.database))
 
 
-def _draw(shown: "Shown", outcome: "Outcome", store: "SqliteStore") -> None:
+def _draw(shown: "DemoResult", outcome: "Outcome", store: "SqliteStore") -> None:
     from rich.table import Table
 
     from heedful.cli.explain import entry_texts, explain
@@ -86,7 +86,7 @@ def _draw(shown: "Shown", outcome: "Outcome", store: "SqliteStore") -> None:
             f"{score.calls_per_question:.2f}",
         )
     console.print(table)
-    fitted = len(shown.setting.splits.fit)
+    fitted = len(shown.setup.splits.fit)
     console.print(
         "\nhelps: wrong without memory, right in the end; hurts: the other way round."
         f"\nThe policy was chosen on {fitted} other questions and locked before these were asked.",
@@ -100,7 +100,7 @@ def _draw(shown: "Shown", outcome: "Outcome", store: "SqliteStore") -> None:
     _draw_harm(shown, store)
 
 
-def _draw_harm(shown: "Shown", store: "SqliteStore") -> None:
+def _draw_harm(shown: "DemoResult", store: "SqliteStore") -> None:
     console = result()
     scores = shown.entry_scores()
     if not scores:
@@ -114,7 +114,7 @@ def _draw_harm(shown: "Shown", store: "SqliteStore") -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _draw_next(shown: "Shown", outcome: "Outcome", folder: Path, seconds: float) -> None:
+def _draw_next(shown: "DemoResult", outcome: "Outcome", folder: Path, seconds: float) -> None:
     console = result()
     console.print(f"\n{seconds:.0f} s. Try next:", style="bold")
     for command in (

@@ -10,8 +10,8 @@ from heedful.cli.options import BankName, Json, Store
 from heedful.cli.output import print_json, result, say
 
 if TYPE_CHECKING:
-    from heedful.governance.evidence import Standing
-    from heedful.governance.retire import Sentence
+    from heedful.governance.evidence import EntryStanding
+    from heedful.governance.retire import Condemnation
     from heedful.memory import SqliteStore
 
 StudyFolder = Annotated[
@@ -40,10 +40,10 @@ def govern(
 ) -> None:
     """Show which entries the evidence condemns, and retire them with --apply."""
     from heedful.cli.resources import open_store, require_bank
-    from heedful.governance.retire import Terms, review
+    from heedful.governance.retire import RetirementTerms, review
     from heedful.types import Mark
 
-    terms = Terms(rule=rule, confidence=confidence, max_share=max_share, quarantine=quarantine)
+    terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share, quarantine=quarantine)
     opened = open_store(store)
     require_bank(opened, bank)
     found = review(bank_standings(opened, bank, study, source), terms)
@@ -70,7 +70,7 @@ def govern(
 
 def bank_standings(
     store: "SqliteStore", bank: str, study: Path | None, source: str | None
-) -> list["Standing"]:
+) -> list["EntryStanding"]:
     """What the store's evidence, or that of a study's fit side, says of a bank's entries."""
     from heedful.governance.evidence import standings
 
@@ -78,7 +78,7 @@ def bank_standings(
     if study is None:
         return standings(entries, asyncio.run(store.evidence(bank)))
     from heedful.errors import UsageError
-    from heedful.experiments.evidence import study_evidence
+    from heedful.experiments.study_evidence import study_evidence
     from heedful.protocol.workspace import open_workspace
 
     evidence = study_evidence(open_workspace(study, None), source or bank)
@@ -91,11 +91,11 @@ def bank_standings(
     return standings(entries, evidence)
 
 
-def _fields(one: "Sentence") -> dict[str, Any]:
+def _fields(one: "Condemnation") -> dict[str, Any]:
     return {**standing_fields(one.standing), "bound": one.bound, "to": one.state, "reason": one.reason}
 
 
-def standing_fields(one: "Standing") -> dict[str, Any]:
+def standing_fields(one: "EntryStanding") -> dict[str, Any]:
     """An entry's standing as JSON."""
     return {
         "entry": one.entry.id,

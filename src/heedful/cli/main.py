@@ -4,7 +4,20 @@ import sys
 
 import typer
 
-from heedful.cli import analysis, ask, bank, build, compare, demo, doctor, govern, probe, study, weights, why
+from heedful.cli import (
+    ask,
+    bank,
+    bank_build,
+    compare,
+    demo,
+    doctor,
+    govern,
+    probe,
+    study,
+    study_experiments,
+    weights,
+    why,
+)
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -21,13 +34,13 @@ app.command("ask")(ask.ask)
 app.command("why")(why.why)
 app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
-bank.app.command()(build.build)
+bank.app.command()(bank_build.build)
 app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
 app.command("compare")(compare.compare)
 app.add_typer(weights.app, name="weights")
 app.add_typer(study.app, name="study")
-analysis.add_to(study.app)
+study_experiments.add_to(study.app)
 
 
 def _version(wanted: bool) -> None:

@@ -1,20 +1,23 @@
 """`heedful study`: from a study file to a locked policy to a report."""
 
 import asyncio
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json
 from heedful.cli.output import print_json, result, say
+from heedful.cli.recording_progress import recording_progress
 from heedful.types import Side
 
 if TYPE_CHECKING:
     from heedful.ports import Model
-    from heedful.protocol.setting import Setting
+    from heedful.protocol.fit_result import FitResult
+    from heedful.protocol.lock import Lock
+    from heedful.protocol.setup import StudySetup
     from heedful.protocol.workspace import Workspace
 
 app = typer.Typer(
@@ -31,33 +34,35 @@ Out = Annotated[
 @app.command()
 def run(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Do all of it: record the fit side, fit, lock, record the test side, report."""
-    space, setting = open_study(place, data, out)
-    model = open_study_model(setting)
+    space, setup = open_study(place, data, out)
+    model = open_study_model(setup)
     if not space.lock.exists():
-        _record(space, setting, model, "fit")
-        _fit(space, setting)
-        _lock(space, setting, model)
+        _record(space, setup, model, "fit")
+        _fit(space, setup)
+        _lock(space, setup, model)
     else:
         say(f"{space.lock} exists: going on with the locked study")
-    _test(space, setting, model)
+    _test(space, setup, model)
     _report(space, json)
 
 
 @app.command()
 def record(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Decode the passes of the fit side that the ledger does not hold yet."""
-    space, setting = open_study(place, data, out)
-    _record(space, setting, open_study_model(setting), "fit")
-    _status(space, setting, json)
+    space, setup = open_study(place, data, out)
+    _record(space, setup, open_study_model(setup), "fit")
+    _status(space, setup, json)
 
 
 @app.command()
 def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Choose a policy from the fit side."""
-    space, setting = open_study(place, data, out)
-    fitted = _fit(space, setting)
+    space, setup = open_study(place, data, out)
+    fitted = _fit(space, setup)
     if json:
-        print_json(fitted)
+        from heedful.protocol.fit_result import to_fields
+
+        print_json(to_fields(fitted))
         return
     from heedful.cli.study_text import fitted_lines
 
@@ -67,10 +72,12 @@ def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) ->
 @app.command()
 def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Fix policy, banks, data, prompts, model and code before the test side is opened."""
-    space, setting = open_study(place, data, out)
-    locked = _lock(space, setting, open_study_model(setting))
+    space, setup = open_study(place, data, out)
+    locked = _lock(space, setup, open_study_model(setup))
     if json:
-        print_json(locked)
+        from heedful.protocol.lock import lock_fields
+
+        print_json(lock_fields(locked))
         return
     result().print(f"locked: {space.lock}", markup=False, soft_wrap=True)
 
@@ -78,29 +85,30 @@ def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -
 @app.command("test")
 def open_test(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Verify the lock, open the test side, record it and evaluate."""
-    space, setting = open_study(place, data, out)
-    _test(space, setting, open_study_model(setting))
+    space, setup = open_study(place, data, out)
+    _test(space, setup, open_study_model(setup))
     _report(space, json)
 
 
 @app.command()
 def verify(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Check that nothing moved since the lock was made; exit 4 names what did."""
-    from heedful.protocol.steps import verify_lock
+    from heedful.protocol.study_model import study_model
+    from heedful.protocol.workflow import verify_lock
 
-    space, setting = open_study(place, data, out)
-    locked = asyncio.run(verify_lock(space, setting, open_study_model(setting)))
+    space, setup = open_study(place, data, out)
+    locked = asyncio.run(verify_lock(space, setup, study_model(setup.study.model)))
     if json:
-        print_json({"study": locked["study"], "lock": locked["lock"], "moved": []})
+        print_json({"study": locked.study, "lock": locked.lock, "moved": []})
         return
-    result().print(f"nothing moved since {locked['locked_at']}: lock {locked['lock'][:12]} holds")
+    result().print(f"nothing moved since {locked.locked_at}: lock {locked.lock[:12]} holds")
 
 
 @app.command()
 def status(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
     """Show how far a study is: passes recorded, fit, lock, openings of the test side, time left."""
-    space, setting = open_study(place, data, out)
-    _status(space, setting, json)
+    space, setup = open_study(place, data, out)
+    _status(space, setup, json)
 
 
 @app.command()
@@ -111,44 +119,42 @@ def report(place: Place, json: Json = False) -> None:
     _report(open_workspace(place, None), json)
 
 
-def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "Setting"]:
-    from heedful.protocol.setting import prepare
+def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:
+    from heedful.protocol.setup import prepare
     from heedful.protocol.workspace import open_workspace
 
     space = open_workspace(place, out)
-    setting = prepare(space.study, data)
-    if any(bank.method != "bm25" for bank in setting.banks.values()):
-        from heedful.cli.resources import pull_weights
-
-        pull_weights("all-minilm-l6-v2")
-    return space, setting
+    return space, prepare(space.study, data)
 
 
-def open_study_model(setting: "Setting") -> "Model":
+def open_study_model(setup: "StudySetup") -> "Model":
+    """The model that a study names; the weights that decode and recall are pulled when they are not here."""
     from heedful.cli.resources import pull_weights
     from heedful.models.catalogue import CATALOGUE
-    from heedful.protocol.models import study_model
+    from heedful.protocol.study_model import study_model
 
-    settings = setting.study.model
+    if any(bank.method != "bm25" for bank in setup.banks.values()):
+        pull_weights("all-minilm-l6-v2")
+    settings = setup.study.model
     if not settings.url and settings.weights in CATALOGUE:
         pull_weights(settings.weights)
     return study_model(settings)
 
 
-def _record(space: "Workspace", setting: "Setting", model: "Model", side: Side) -> None:
-    from heedful.protocol.steps import record
+def _record(space: "Workspace", setup: "StudySetup", model: "Model", side: Side) -> None:
+    from heedful.protocol.workflow import record
 
     _tell_damage(space)
-    with recording_bars() as tell:
-        asyncio.run(record(space, setting, model, side, partial(tell, f"recording {side}")))
+    with recording_progress() as tell:
+        asyncio.run(record(space, setup, model, side, partial(tell, f"recording {side}")))
 
 
-def _test(space: "Workspace", setting: "Setting", model: "Model") -> None:
-    from heedful.protocol.steps import open_test_side
+def _test(space: "Workspace", setup: "StudySetup", model: "Model") -> None:
+    from heedful.protocol.workflow import open_test_side
 
     _tell_damage(space)
-    with recording_bars() as tell:
-        asyncio.run(open_test_side(space, setting, model, partial(tell, "recording test")))
+    with recording_progress() as tell:
+        asyncio.run(open_test_side(space, setup, model, partial(tell, "recording test")))
 
 
 def _tell_damage(space: "Workspace") -> None:
@@ -159,23 +165,23 @@ def _tell_damage(space: "Workspace") -> None:
         say(damage_line(damage.line, damage.problem))
 
 
-def _fit(space: "Workspace", setting: "Setting") -> dict[str, Any]:
-    from heedful.protocol.steps import fit_study
+def _fit(space: "Workspace", setup: "StudySetup") -> "FitResult":
+    from heedful.protocol.workflow import fit_study
 
     say("choosing a policy on the fit side …")
-    return fit_study(space, setting)
+    return fit_study(space, setup)
 
 
-def _lock(space: "Workspace", setting: "Setting", model: "Model") -> dict[str, Any]:
-    from heedful.protocol.steps import lock_study
+def _lock(space: "Workspace", setup: "StudySetup", model: "Model") -> "Lock":
+    from heedful.protocol.workflow import lock_study
 
-    return asyncio.run(lock_study(space, setting, model))
+    return asyncio.run(lock_study(space, setup, model))
 
 
 def _report(space: "Workspace", json: bool) -> None:
-    from heedful.report.build import build_report
+    from heedful.report.write import write_report
 
-    found = build_report(space)
+    found = write_report(space)
     if json:
         print_json(found.summary)
         return
@@ -183,12 +189,12 @@ def _report(space: "Workspace", json: bool) -> None:
     say(f"the whole report: {space.folder / 'report.html'}")
 
 
-def _status(space: "Workspace", setting: "Setting", json: bool) -> None:
+def _status(space: "Workspace", setup: "StudySetup", json: bool) -> None:
     from heedful.protocol.status import status_of
 
-    found = status_of(space, setting)
+    found = status_of(space, setup)
     if json:
-        print_json(found)
+        print_json(asdict(found))
         return
     from heedful.cli.study_text import status_lines
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from heedful import arms
 from heedful.control import Controller
-from heedful.decisions import read_policy
 from heedful.demo.scenario import SOURCE, write_study
 from heedful.ports import Journal, Model
 from heedful.protocol.record import Progress
 from heedful.protocol.replay import PolicyReplay, Replayer
-from heedful.protocol.setting import Setting, prepare
-from heedful.protocol.steps import fit_study, lock_study, open_test_side, record, side_table
+from heedful.protocol.setup import StudySetup, prepare
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, side_table
 from heedful.protocol.workspace import Workspace
 from heedful.types import Item, Outcome, Policy, Side
 
@@ -44,10 +43,10 @@ class EntryScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class DemoResult:
     """The test side under three arms, all replayed from the same recorded passes."""
 
-    setting: Setting
+    setup: StudySetup
     policy: Policy
     """The one that was locked."""
     replayer: Replayer
@@ -55,7 +54,7 @@ class Shown:
 
     @property
     def questions(self) -> list[Item]:
-        return list(self.setting.splits.test)
+        return list(self.setup.splits.test)
 
     def score(self, arm: str) -> ArmScore:
         done, before = self.arms[arm], self.replayer.base_right
@@ -93,26 +92,25 @@ class Shown:
 
     async def answer(self, place: int, model: Model, journal: Journal) -> Outcome:
         """One question again, live, with the locked policy, so that its decision is in the journal."""
-        sources = {SOURCE: self.setting.sources("test", 0)[SOURCE]}
+        sources = {SOURCE: self.setup.sources("test", 0)[SOURCE]}
         controller = Controller(model=model, policy=self.policy, sources=sources, journal=journal)
-        return await controller.answer(self.setting.benchmark.task(self.questions[place]))
+        return await controller.answer(self.setup.benchmark.task(self.questions[place]))
 
 
-async def run_demo(folder: Path, model: Model, limit: int | None, tell: Tell) -> Shown:
+async def run_demo(folder: Path, model: Model, limit: int | None, tell: Tell) -> DemoResult:
     """Record the fit side, choose a policy, lock it, open the test side."""
     write_study(folder, limit)
     space = Workspace(folder)
-    setting = prepare(space.study, None)
-    await record(space, setting, model, "fit", partial(tell, "fit"))
-    fit_study(space, setting)
-    lock = await lock_study(space, setting, model)
-    await open_test_side(space, setting, model, partial(tell, "test"))
-    policy = read_policy(lock["policy"])
-    replayer = Replayer(side_table(space, setting, "test"))
-    policies = {"never": arms.never(), "always": arms.always(SOURCE), "heedful": policy}
-    return Shown(
-        setting=setting,
-        policy=policy,
+    setup = prepare(space.study, None)
+    await record(space, setup, model, "fit", partial(tell, "fit"))
+    fit_study(space, setup)
+    lock = await lock_study(space, setup, model)
+    await open_test_side(space, setup, model, partial(tell, "test"))
+    replayer = Replayer(side_table(space, setup, "test"))
+    policies = {"never": arms.never(), "always": arms.always(SOURCE), "heedful": lock.policy}
+    return DemoResult(
+        setup=setup,
+        policy=lock.policy,
         replayer=replayer,
         arms={arm: replayer.replay(one) for arm, one in policies.items()},
     )

@@ -45,7 +45,7 @@ class WholeMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Longer:
+class ResizedBenchmark:
     """A benchmark whose answers may be longer or shorter."""
 
     inner: Benchmark
@@ -69,7 +69,7 @@ class Longer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparisonResult:
     """One memory on the same problems."""
 
     memory: str
@@ -90,7 +90,7 @@ async def compare(
     ledger_file: Path,
     slots: int,
     tell: OnProgress,
-) -> list[Compared]:
+) -> list[ComparisonResult]:
     """Every memory on every problem; what the ledger holds is not decoded again."""
     if not items:
         raise UsageError(f"{benchmark.name} has no problems to ask")
@@ -109,7 +109,7 @@ async def compare(
         column = table.column(name)
         counts = count_pairs(base, column.right.tolist())
         found.append(
-            Compared(
+            ComparisonResult(
                 memory=name,
                 entries=len(memories.get(name, ())),
                 right=share_of(column.right, table.tasks),

@@ -10,14 +10,14 @@ from statistics import fmean
 import msgspec
 
 from heedful import arms
-from heedful.experiments.derive import Experiment, study_policy
-from heedful.experiments.evidence import table_evidence
-from heedful.experiments.measure import Measured, measure_arms
+from heedful.experiments.arm_measures import ArmMeasure, measure_arms
+from heedful.experiments.study_evidence import table_evidence
+from heedful.experiments.variant import Experiment, study_policy
 from heedful.governance.bounds import RULES, first_condemned
 from heedful.governance.poison import is_bad, spoiled
 from heedful.protocol.fit import tune
-from heedful.protocol.steps import side_table
 from heedful.protocol.table import Table
+from heedful.protocol.workflow import side_table
 from heedful.types import Policy
 
 
@@ -34,7 +34,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controlled:
+class ControlResult:
     """The arms at one rate of bad entries."""
 
     rate: float
@@ -42,51 +42,55 @@ class Controlled:
     entries: int
     exposed: float
     """Share of rows whose recalls contain a bad entry."""
-    arms: Mapping[str, Measured]
+    arms: Mapping[str, ArmMeasure]
     removal: Mapping[str, Removal] = field(default_factory=dict)
     """By retirement rule."""
     changed: int = 0
     """Passes that the bad entries changed, and that had to be recorded."""
 
 
-async def controls(asked: Experiment, rates: Sequence[float], kinds: Sequence[str]) -> list[Controlled]:
+async def controls(
+    experiment: Experiment, rates: Sequence[float], kinds: Sequence[str]
+) -> list[ControlResult]:
     """Every arm at every rate, the clean bank first."""
-    policies = control_policies(asked)
-    mixtures = {rate: spoiled(asked.live, rate, kinds, asked.seed) for rate in rates}
-    clean = await asked.table()
-    size = len(asked.live)
+    policies = control_policies(experiment)
+    mixtures = {rate: spoiled(experiment.live, rate, kinds, experiment.seed) for rate in rates}
+    clean = await experiment.table()
+    size = len(experiment.live)
 
-    def controlled(table: Table, rate: float, entries: int, changed: int) -> Controlled:
-        column = table.column(asked.source)
+    def controlled(table: Table, rate: float, entries: int, changed: int) -> ControlResult:
+        column = table.column(experiment.source)
         exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
-        return Controlled(
+        return ControlResult(
             rate=rate,
             bad=entries - size,
             entries=entries,
             exposed=sum(exposed) / len(exposed),
             arms=measure_arms(table, clean, policies),
-            removal={rule: _removal(table, asked.source, rule) for rule in RULES},
+            removal={rule: _removal(table, experiment.source, rule) for rule in RULES},
             changed=changed,
         )
 
     found = [controlled(clean, 0.0, size, 0)]
     for rate, mixed in mixtures.items():
         label = f"{'-'.join(kinds)}-{rate:g}"
-        varied = await asked.vary(label, f"{rate:.0%} bad entries", clean, mixed)
+        varied = await experiment.vary(label, f"{rate:.0%} bad entries", clean, mixed)
         found.append(controlled(varied.table, rate, len(mixed), varied.changed))
     return found
 
 
-def control_policies(asked: Experiment) -> dict[str, Policy]:
+def control_policies(experiment: Experiment) -> dict[str, Policy]:
     """Always, the best gate and the best choose of the fit side, and the study's own policy."""
-    settings = msgspec.structs.replace(asked.setting.study.fit, families=("gate", "choose"), firsts=("none",))
-    best = tune(side_table(asked.space, asked.setting, "fit"), [asked.source], settings).best
-    policies = {"always": arms.always(asked.source)}
+    settings = msgspec.structs.replace(
+        experiment.setup.study.fit, families=("gate", "choose"), firsts=("none",)
+    )
+    best = tune(side_table(experiment.space, experiment.setup, "fit"), [experiment.source], settings)[0]
+    policies = {"always": arms.always(experiment.source)}
     for family in ("gate", "choose"):
         choices = [one for kind, one in best.items() if kind.family == family]
         if choices:
             policies[family] = min(choices, key=lambda one: one.rank).policy
-    return {**policies, "heedful": study_policy(asked.space)}
+    return {**policies, "heedful": study_policy(experiment.space)}
 
 
 def _removal(table: Table, source: str, rule: str) -> Removal:

@@ -10,17 +10,15 @@ rows that recalled an edited entry are also decoded once more with the bank as i
 changes is the decoder's noise, against which the edits must be seen.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import msgspec
 import numpy as np
 
-from heedful.errors import HeedfulError, UsageError
-from heedful.experiments.derive import Experiment, Variant, policies_using
-from heedful.governance.damage import corrupted
+from heedful.errors import HeedfulError
+from heedful.experiments.edits import Edit, made_edits
+from heedful.experiments.fixed_retrieval import original_recalls
+from heedful.experiments.variant import Experiment, Variant, policies_using
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Bools, Column, Floats, Table, make_column
@@ -29,74 +27,10 @@ from heedful.stats.bootstrap import paired_interval
 from heedful.stats.intervals import Interval, share_of
 from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.randomisation import randomisation_p_value
-from heedful.types import Entry, Policy, Recall, Side
+from heedful.types import Policy, Side
 
 EDITS = ("repair", "corrupt")
 MODES = ("free", "fixed")
-
-
-class EditLine(msgspec.Struct, forbid_unknown_fields=True):
-    """An edit as it stands in a file: an entry's id, and what it should say instead."""
-
-    entry: str
-    repair: str = ""
-    """Empty: as it is."""
-    corrupt: str = ""
-    """Empty: the repair, damaged by heedful."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """An entry in its repaired and in its corrupted version."""
-
-    repair: Entry
-    corrupt: Entry
-
-
-def read_edits(file: Path, entries: Sequence[Entry], seed: int) -> dict[str, Edit]:
-    """The edits of a JSONL file; of an exemplar the worked answer is edited."""
-    known = {entry.id: entry for entry in entries}
-    edits: dict[str, Edit] = {}
-    try:
-        lines = file.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the edits {file} cannot be read: {error}") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            read = msgspec.json.decode(line, type=EditLine)
-        except msgspec.MsgspecError as error:
-            raise UsageError(f"{file} line {number} is not an edit: {error}") from error
-        if read.entry not in known:
-            raise UsageError(f"{file} line {number} edits {read.entry!r}, which is not in the bank")
-        entry = known[read.entry]
-        repair = _saying(entry, read.repair) if read.repair else entry
-        corrupt = _saying(entry, read.corrupt) if read.corrupt else corrupted(repair, seed)
-        edits[entry.id] = Edit(repair=repair, corrupt=corrupt)
-    if not edits:
-        raise UsageError(f"{file} holds no edits")
-    return edits
-
-
-def made_edits(table: Table, source: str, entries: Sequence[Entry], count: int, seed: int) -> dict[str, Edit]:
-    """Damage for the entries that were recalled most; their repair is what they say already."""
-    seen = Counter(recall.entry for row in table.column(source).passes for recall in row.recalls)
-    edits: dict[str, Edit] = {}
-    for entry in sorted(entries, key=lambda entry: (-seen[entry.id], entry.id)):
-        if len(edits) == count or not seen[entry.id]:
-            break
-        try:
-            edits[entry.id] = Edit(repair=entry, corrupt=corrupted(entry, seed))
-        except UsageError:
-            continue
-    if not edits:
-        raise UsageError(f"no entry that {source} recalled can be damaged; give --edits FILE")
-    return edits
-
-
-def _saying(entry: Entry, text: str) -> Entry:
-    return replace(entry, response=text) if entry.kind == "exemplar" else replace(entry, text=text)
 
 
 Version = tuple[str, str]
@@ -118,7 +52,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class EditWorth:
     """What the edits change in the answers of one policy."""
 
     policy: Policy
@@ -139,7 +73,7 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counterfactual:
+class CounterfactualResult:
     side: Side
     source: str
     edits: Mapping[str, Edit]
@@ -152,65 +86,70 @@ class Counterfactual:
     """Share of rows whose recalled ids are the original ones, in order."""
     changed: Mapping[Version, int]
     """Passes whose prompt is another than the study's."""
-    arms: Mapping[str, Worth]
+    arms: Mapping[str, EditWorth]
 
 
-async def counterfactual(asked: Experiment, edits: Mapping[str, Edit] | int) -> Counterfactual:
+async def counterfactual(experiment: Experiment, edits: Mapping[str, Edit] | int) -> CounterfactualResult:
     """Record what the edits change, and compare; a number asks for so many edits to be made."""
-    table, source = await asked.table(), asked.source
+    table, source = await experiment.table(), experiment.source
     if isinstance(edits, int):
-        edits = made_edits(table, source, asked.entries, edits, asked.seed)
+        edits = made_edits(table, source, experiment.entries, edits, experiment.seed)
     varied: dict[Version, Variant] = {}
     for mode, edit in VERSIONS:
         # the same prompt is the same pass in both modes, so that drift is none of the decoder's noise
         parent = varied["free", edit].ledger if mode == "fixed" else None
-        varied[mode, edit] = await _varied(asked, table, edits, mode, edit, parent)
+        varied[mode, edit] = await _varied(experiment, table, edits, mode, edit, parent)
     columns = {version: one.table.column(source) for version, one in varied.items()}
     hit = _hits(table.column(source), edits)
     _require_equal_off_target(columns["fixed", "repair"], columns["fixed", "corrupt"], hit, table)
     tables = {version: one.table for version, one in varied.items()}
-    tables[AGAIN] = await _again(asked, table, hit)
-    return Counterfactual(
-        side=asked.side,
+    tables[AGAIN] = await _again(experiment, table, hit)
+    return CounterfactualResult(
+        side=experiment.side,
         source=source,
         edits=edits,
         rows=len(table),
         hits=int(hit.sum()),
-        repaired=sum(one.repair not in asked.entries for one in edits.values()),
+        repaired=sum(one.repair not in experiment.entries for one in edits.values()),
         same={version: _same_ids(column, table.column(source)) for version, column in columns.items()},
         changed={version: one.changed for version, one in varied.items()},
         arms={
             arm: _worth(policy, table, tables, hit)
-            for arm, policy in policies_using(asked.space, source).items()
+            for arm, policy in policies_using(experiment.space, source).items()
         },
     )
 
 
 async def _varied(
-    asked: Experiment, table: Table, edits: Mapping[str, Edit], mode: str, edit: str, parent: Ledger | None
+    experiment: Experiment,
+    table: Table,
+    edits: Mapping[str, Edit],
+    mode: str,
+    edit: str,
+    parent: Ledger | None,
 ) -> Variant:
-    entries = [getattr(edits[e.id], edit) if e.id in edits else e for e in asked.entries]
-    recalls = original_recalls(table, asked.source, entries) if mode == "fixed" else None
+    entries = [getattr(edits[e.id], edit) if e.id in edits else e for e in experiment.entries]
+    recalls = original_recalls(table, experiment.source, entries) if mode == "fixed" else None
     title = f"{edit}, {mode} retrieval"
-    return await asked.vary(f"{edit}-{mode}", title, table, entries, recalls=recalls, parent=parent)
+    return await experiment.vary(f"{edit}-{mode}", title, table, entries, recalls=recalls, parent=parent)
 
 
-async def _again(asked: Experiment, table: Table, hit: Bools) -> Table:
+async def _again(experiment: Experiment, table: Table, hit: Bools) -> Table:
     """The table with its hits decoded once more."""
-    recalls = original_recalls(table, asked.source, asked.entries)
+    recalls = original_recalls(table, experiment.source, experiment.entries)
     hits = table.rows(hit.nonzero()[0])
     title = "as it is, once more"
-    varied = await asked.vary("again", title, hits, asked.entries, recalls=recalls, again=True)
-    before, fresh = table.column(asked.source), varied.table.column(asked.source)
+    varied = await experiment.vary("again", title, hits, experiment.entries, recalls=recalls, again=True)
+    before, fresh = table.column(experiment.source), varied.table.column(experiment.source)
     passes, right = list(before.passes), before.right.copy()
     right[hit] = fresh.right
     for place, row in zip(hit.nonzero()[0], fresh.passes, strict=True):
         passes[place] = row
     column = make_column(passes, right.tolist())
-    return replace(table, columns={**table.columns, asked.source: column})
+    return replace(table, columns={**table.columns, experiment.source: column})
 
 
-def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> Worth:
+def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: Bools) -> EditWorth:
     base = Replayer(table).replay(policy).right
     rights = {version: Replayer(varied).replay(policy).right for version, varied in tables.items()}
 
@@ -218,7 +157,7 @@ def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: B
         return paired_interval(after.astype(float) - before, table.tasks, _draws())
 
     repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
-    return Worth(
+    return EditWorth(
         policy=policy,
         original=share_of(base, table.tasks),
         right={version: share_of(right, table.tasks) for version, right in rights.items()},
@@ -253,21 +192,6 @@ def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
     return np.array([any(seen.entry in edits for seen in row.recalls) for row in column.passes])
 
 
-def original_recalls(table: Table, source: str, entries: Sequence[Entry]) -> Mapping[str, Sequence[Recall]]:
-    """By task, the entries that the study recalled, as they are now."""
-    by_id = {entry.id: entry for entry in entries}
-    lost = {seen.entry for row in table.column(source).passes for seen in row.recalls} - set(by_id)
-    if lost:
-        raise UsageError(
-            f"the study recalled {', '.join(sorted(lost)[:3])} from {source}, which its bank no longer has: "
-            "run heedful study record"
-        )
-    return {
-        task: tuple(Recall(entry=by_id[seen.entry], score=seen.score) for seen in row.recalls)
-        for task, row in zip(table.tasks, table.column(source).passes, strict=True)
-    }
-
-
 def _same_ids(column: Column, original: Column) -> float:
     pairs = zip(column.passes, original.passes, strict=True)
     return float(np.mean([[s.entry for s in a.recalls] == [s.entry for s in b.recalls] for a, b in pairs]))
@@ -277,8 +201,8 @@ def _require_equal_off_target(repair: Column, corrupt: Column, hit: Bools, table
     """Rows without an edited entry must be the same pass under both edits."""
     for place in (~hit).nonzero()[0]:
         one, other = repair.passes[place], corrupt.passes[place]
-        right = repair.right[place] == corrupt.right[place]
-        if not right or (one.prompt, one.text) != (other.prompt, other.text):
+        same = repair.right[place] == corrupt.right[place]
+        if not same or (one.prompt, one.text) != (other.prompt, other.text):
             raise HeedfulError(
                 f"task {table.tasks[place]} recalled no edited entry but differs between repair and corrupt: "
                 "the comparison is void"

@@ -15,22 +15,23 @@ from functools import partial
 
 from heedful import arms
 from heedful.errors import HeedfulError, LockError, UsageError
-from heedful.experiments.build import unleaked
-from heedful.experiments.derive import Experiment, with_bank
-from heedful.experiments.evidence import table_evidence
-from heedful.experiments.measure import Measured, measure_arms
+from heedful.experiments.arm_measures import ArmMeasure, measure_arms
+from heedful.experiments.bank_building import unleaked
 from heedful.experiments.replies import Replies
+from heedful.experiments.study_evidence import table_evidence
+from heedful.experiments.variant import Experiment, with_bank
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
-from heedful.governance.retire import Sentence, Terms, review
+from heedful.governance.retire import Condemnation, RetirementTerms, review
 from heedful.memory.dense import Embedder
 from heedful.ports import Model
-from heedful.protocol.fit import Held, cross_validate, tune
+from heedful.protocol.fit import cross_validate, tune
+from heedful.protocol.fit_result import HeldOutScore
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.setting import Setting
-from heedful.protocol.steps import fill, policy_banks, refined_ledger
+from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table
+from heedful.protocol.workflow import fill, policy_banks, refined_ledger
 from heedful.protocol.workspace import REFINED, Workspace, tasks_looked_at, write_json, write_text
 from heedful.types import Entry, Policy
 
@@ -39,16 +40,16 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Iteration:
+class RefineIteration:
     number: int
     entries: int
     """Live entries of the bank."""
     accuracy: float
     """Of the best kind of policy that uses the source, on held-out folds of the fit side."""
     objective: float
-    always: Measured
+    always: ArmMeasure
     """Memory in every prompt."""
-    retired: Sequence[Sentence] = ()
+    retired: Sequence[Condemnation] = ()
     replaced: Sequence[Entry] = ()
     changed: int = 0
     """Passes with memory whose prompt is another than in the iteration before."""
@@ -59,15 +60,15 @@ class Iteration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refined:
+class RefineResult:
     source: str
-    iterations: Sequence[Iteration]
+    iterations: Sequence[RefineIteration]
     chosen: int
     bank: str
     """The bank of the study's source from now on."""
     tasks: int
     """Tasks of the fit side that the loop looked at."""
-    spared: Sequence[Sentence] = ()
+    spared: Sequence[Condemnation] = ()
     """Condemned by the last evidence, but protected or beyond the share that may go at once."""
 
 
@@ -80,22 +81,22 @@ class Writer:
 
 
 async def refine(
-    asked: Experiment,
-    terms: Terms,
+    experiment: Experiment,
+    terms: RetirementTerms,
     iterations: int,
     writer: Writer | None,
-    keep: Callable[[Refined], None] = lambda found: None,
-) -> Refined:
+    keep: Callable[[RefineResult], None] = lambda found: None,
+) -> RefineResult:
     """Run the loop; without a writer entries are only retired.
 
     `keep` gets the result before the study is changed, so that a kill cannot lose it.
     """
-    space, setting, source = asked.space, asked.setting, asked.source
-    _refuse_unrefinable(space, setting, source)
-    await _copied(asked, setting, refined_ledger(space, setting))
-    table = await asked.table()
-    rounds = [_round(asked, 0, asked.entries, table, Ledger(space.ledger), table)]
-    spared: Sequence[Sentence] = ()
+    space, setup, source = experiment.space, experiment.setup, experiment.source
+    _refuse_unrefinable(space, setup, source)
+    await _copied(experiment, setup, refined_ledger(space, setup))
+    table = await experiment.table()
+    rounds = [_round(experiment, 0, experiment.entries, table, Ledger(space.ledger), table)]
+    spared: Sequence[Condemnation] = ()
     for number in range(1, iterations + 1):
         last = rounds[-1]
         evidence = table_evidence(last.seen, source, last.policy)
@@ -103,14 +104,14 @@ async def refine(
         spared = judged.spared
         if not judged.going:
             break
-        rounds.append(await _next(asked, number, last, judged.going, writer, table))
+        rounds.append(await _next(experiment, number, last, judged.going, writer, table))
     chosen = max(rounds, key=lambda one: (round(one.told.objective, 9), -one.told.number))
-    bank = setting.study.sources[source].bank
+    bank = setup.study.sources[source].bank
     if chosen is not rounds[0]:
-        label = bank_label(setting, source, chosen.entries)
-        bank = f"{asked.name}/{source}-{label}/{source}.jsonl"
+        label = bank_label(setup, source, chosen.entries)
+        bank = f"{experiment.name}/{source}-{label}/{source}.jsonl"
     told = [one.told for one in rounds]
-    found = Refined(
+    found = RefineResult(
         source=source,
         iterations=told,
         chosen=chosen.told.number,
@@ -120,7 +121,7 @@ async def refine(
     )
     keep(found)
     if chosen is not rounds[0]:
-        await _adopt(asked, bank, chosen)
+        await _adopt(experiment, bank, chosen)
     return found
 
 
@@ -134,31 +135,38 @@ class _Round:
     """The rows of it that the loop may look at."""
     ledger: Ledger
     policy: Policy
-    told: Iteration
+    told: RefineIteration
 
 
 def _round(
-    asked: Experiment, number: int, entries: Sequence[Entry], table: Table, ledger: Ledger, original: Table
+    experiment: Experiment,
+    number: int,
+    entries: Sequence[Entry],
+    table: Table,
+    ledger: Ledger,
+    original: Table,
 ) -> _Round:
-    seen = choosing_rows(table, asked.setting.study.fit)
-    held, policy = _best(seen, asked.setting, asked.source)
-    told = Iteration(
+    seen = choosing_rows(table, experiment.setup.study.fit)
+    held, policy = _best(seen, experiment.setup, experiment.source)
+    told = RefineIteration(
         number=number,
         entries=sum(entry.live for entry in entries),
         accuracy=held.accuracy,
         objective=held.objective,
         always=measure_arms(
-            seen, choosing_rows(original, asked.setting.study.fit), {"always": arms.always(asked.source)}
+            seen,
+            choosing_rows(original, experiment.setup.study.fit),
+            {"always": arms.always(experiment.source)},
         )["always"],
     )
     return _Round(entries=entries, table=table, seen=seen, ledger=ledger, policy=policy, told=told)
 
 
 async def _next(
-    asked: Experiment,
+    experiment: Experiment,
     number: int,
     last: _Round,
-    going: Sequence[Sentence],
+    going: Sequence[Condemnation],
     writer: Writer | None,
     original: Table,
 ) -> _Round:
@@ -168,14 +176,14 @@ async def _next(
     gone = [one.standing.entry for one in going if one.standing.entry.kind != "exemplar"]
     better: Sequence[Entry] = ()
     if writer is not None:
-        replies = Replies(asked.space.folder / asked.name / "replies.jsonl", writer.model)
-        written = [await _better(entry, last.seen, asked, replies) for entry in gone]
-        better = unleaked([one for one in written if one is not None], asked.setting, writer.embedder)
+        replies = Replies(experiment.space.folder / experiment.name / "replies.jsonl", writer.model)
+        written = [await _better(entry, last.seen, experiment, replies) for entry in gone]
+        better = unleaked([one for one in written if one is not None], experiment.setup, writer.embedder)
     entries += better
-    label = bank_label(asked.setting, asked.source, entries)
-    varied = await asked.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
+    label = bank_label(experiment.setup, experiment.source, entries)
+    varied = await experiment.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
     _require_only_changed(varied.calls, varied.changed)
-    made = _round(asked, number, entries, varied.table, varied.ledger, original)
+    made = _round(experiment, number, entries, varied.table, varied.ledger, original)
     told = replace(
         made.told,
         retired=going,
@@ -187,35 +195,35 @@ async def _next(
     return replace(made, told=told)
 
 
-def _refuse_unrefinable(space: Workspace, setting: Setting, source: str) -> None:
+def _refuse_unrefinable(space: Workspace, setup: StudySetup, source: str) -> None:
     if space.lock.exists():
         raise LockError(f"{space.lock} exists: a locked study stays locked; refine before heedful study lock")
-    if setting.study.sources[source].bank == "pool":
+    if setup.study.sources[source].bank == "pool":
         raise UsageError(
             f"the bank of {source} is made of the pool's rows: only a bank that is a file can be refined"
         )
     with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
-def _best(table: Table, setting: Setting, source: str) -> tuple[Held, Policy]:
+def _best(table: Table, setup: StudySetup, source: str) -> tuple[HeldOutScore, Policy]:
     """The best kind of policy that uses the source, and its numbers on all rows."""
-    banks, settings = policy_banks(setting, table), setting.study.fit
+    banks, settings = policy_banks(setup, table), setup.study.fit
     for held in cross_validate(table, banks, settings):
         if source in (held.kind.first, *held.kind.sources):
-            return held, tune(table, banks, settings).best[held.kind].policy
+            return held, tune(table, banks, settings)[0][held.kind].policy
     raise UsageError(
         f"no policy of the study uses {source}: it needs a bank that is asked on both sides, and to be "
         "among `firsts` or the sources of a family in [fit]"
     )
 
 
-def _sentenced(entry: Entry, sentence: Sentence | None) -> Entry:
+def _sentenced(entry: Entry, sentence: Condemnation | None) -> Entry:
     return entry if sentence is None else replace(entry, state=sentence.state, reason=sentence.reason)
 
 
-async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies) -> Entry | None:
+async def _better(entry: Entry, table: Table, experiment: Experiment, writer: Replies) -> Entry | None:
     """What the writer would put in the place of a rule that goes; None where that makes no sense."""
-    harmed = _harmed(entry, table, asked)
+    harmed = _harmed(entry, table, experiment)
     problems = " ".join(question for question, _, _ in harmed)
     text = read_lesson(await writer.ask(fix_prompt(entry.text, harmed)), problems)
     if text is None or text.casefold() == entry.text.casefold():
@@ -223,10 +231,10 @@ async def _better(entry: Entry, table: Table, asked: Experiment, writer: Replies
     return replace(entry, id=f"{entry.id}'", text=text, state="active", reason="", source="refined")
 
 
-def _harmed(entry: Entry, table: Table, asked: Experiment) -> list[tuple[str, str, str]]:
+def _harmed(entry: Entry, table: Table, experiment: Experiment) -> list[tuple[str, str, str]]:
     """Tasks that were hurt while the entry was in the prompt: question, text without memory, text with it."""
-    items = {item.id: item for item in asked.setting.splits.fit}
-    plain, column = table.column("none"), table.column(asked.source)
+    items = {item.id: item for item in experiment.setup.splits.fit}
+    plain, column = table.column("none"), table.column(experiment.source)
     hurt = (plain.right & column.decoded & ~column.right).nonzero()[0].tolist()
     rows = [at for at in hurt if any(seen.entry == entry.id for seen in column.passes[at].recalls)]
     return [
@@ -241,25 +249,25 @@ def _require_only_changed(calls: int, changed: int) -> None:
         raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
 
 
-async def _adopt(asked: Experiment, bank: str, chosen: _Round) -> None:
+async def _adopt(experiment: Experiment, bank: str, chosen: _Round) -> None:
     """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
 
     The study names the bank before its passes are there: `fit` refuses passes of entries that the
     bank no longer has, and `record` copies what is missing, as does the next `refine`.
     """
-    space, source = asked.space, asked.source
+    space, source = experiment.space, experiment.source
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
     space.fit.unlink(missing_ok=True)
     write_json(space.looked_at, {"tasks": sorted({*tasks_looked_at(space), *chosen.seen.tasks})})
     write_text(space.study, text if text.startswith(REFINED) else f"{REFINED}\n{text}")
-    await _copied(asked, with_bank(asked.setting, source, chosen.entries), chosen.ledger)
+    await _copied(experiment, with_bank(experiment.setup, source, chosen.entries), chosen.ledger)
 
 
-async def _copied(asked: Experiment, setting: Setting, parent: Ledger | None) -> None:
+async def _copied(experiment: Experiment, setup: StudySetup, parent: Ledger | None) -> None:
     """Let the study's ledger have what a round recorded."""
     if parent is not None:
-        tell = partial(asked.tell, "copying the chosen passes")
-        await fill(asked.space, setting, asked.model, "fit", tell, parent)
+        tell = partial(experiment.tell, "copying the chosen passes")
+        await fill(experiment.space, setup, experiment.model, "fit", tell, parent)
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:
@@ -273,6 +281,6 @@ def with_bank_named(toml: str, source: str, bank: str) -> str:
     return f'{toml[:start]}bank = "{bank}"{toml[start + len(line[0]) :]}'
 
 
-def bank_label(setting: Setting, source: str, entries: Sequence[Entry]) -> str:
+def bank_label(setup: StudySetup, source: str, entries: Sequence[Entry]) -> str:
     """The same bank has the same label in every run."""
-    return with_bank(setting, source, entries).banks[source].digest[:8]
+    return with_bank(setup, source, entries).banks[source].digest[:8]

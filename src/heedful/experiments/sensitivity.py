@@ -7,18 +7,18 @@ from pathlib import Path
 
 from heedful import arms
 from heedful.errors import LeakError, UsageError
-from heedful.experiments.build import cost_file
-from heedful.experiments.derive import Experiment, study_policy
-from heedful.experiments.measure import Measured, measure_arms
+from heedful.experiments.arm_measures import ArmMeasure, measure_arms
+from heedful.experiments.bank_building import cost_file
+from heedful.experiments.variant import Experiment, study_policy
 from heedful.governance.poison import KINDS, spoiled
 from heedful.memory.formats import read_entries
-from heedful.protocol.setting import Setting
+from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import read_json
 from heedful.types import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class SensitivityPoint:
     """The arms with one variant of the bank."""
 
     axis: str
@@ -26,13 +26,13 @@ class Point:
     value: float
     """A share, or the model calls that building the bank took."""
     entries: int
-    arms: Mapping[str, Measured]
+    arms: Mapping[str, ArmMeasure]
     changed: int
     """Passes that this bank changed, and that had to be recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bank:
+class BankVariant:
     """A bank in the place of the source's own."""
 
     axis: str
@@ -42,21 +42,21 @@ class Bank:
 
 
 async def sensitivity(
-    asked: Experiment, sizes: Sequence[float], noises: Sequence[float], built: Sequence[Path] = ()
-) -> list[Point]:
+    experiment: Experiment, sizes: Sequence[float], noises: Sequence[float], built: Sequence[Path] = ()
+) -> list[SensitivityPoint]:
     """Every size with no noise, every noise at full size, and every other bank, on the same rows."""
     banks = [
-        *_parts(asked, sizes),
-        *_noisy(asked, noises),
-        *sorted((_built(file, asked.setting) for file in built), key=lambda bank: bank.value),
+        *_parts(experiment, sizes),
+        *_noisy(experiment, noises),
+        *sorted((_built(file, experiment.setup) for file in built), key=lambda bank: bank.value),
     ]
-    policies = {"always": arms.always(asked.source), "heedful": study_policy(asked.space)}
-    table = await asked.table()
+    policies = {"always": arms.always(experiment.source), "heedful": study_policy(experiment.space)}
+    table = await experiment.table()
     points = []
     for bank in banks:
-        varied = await asked.vary(bank.label, f"{bank.axis} {bank.value:g}", table, bank.entries)
+        varied = await experiment.vary(bank.label, f"{bank.axis} {bank.value:g}", table, bank.entries)
         points.append(
-            Point(
+            SensitivityPoint(
                 axis=bank.axis,
                 value=bank.value,
                 entries=len(bank.entries),
@@ -67,37 +67,37 @@ async def sensitivity(
     return points
 
 
-def _parts(asked: Experiment, sizes: Sequence[float]) -> list[Bank]:
+def _parts(experiment: Experiment, sizes: Sequence[float]) -> list[BankVariant]:
     """Parts of the bank, a smaller one inside a larger one."""
-    order = random.Random(asked.seed).sample(asked.live, len(asked.live))
+    order = random.Random(experiment.seed).sample(experiment.live, len(experiment.live))
     parts = []
     for size in sorted(sizes):
         chosen = {entry.id for entry in order[: max(1, round(size * len(order)))]}
-        entries = [entry for entry in asked.live if entry.id in chosen]
-        parts.append(Bank(axis="size", value=size, label=f"size-{size:g}", entries=entries))
+        entries = [entry for entry in experiment.live if entry.id in chosen]
+        parts.append(BankVariant(axis="size", value=size, label=f"size-{size:g}", entries=entries))
     return parts
 
 
-def _noisy(asked: Experiment, noises: Sequence[float]) -> list[Bank]:
+def _noisy(experiment: Experiment, noises: Sequence[float]) -> list[BankVariant]:
     return [
-        Bank(
+        BankVariant(
             axis="noise",
             value=rate,
             label=f"noise-{rate:g}",
-            entries=spoiled(asked.live, rate, list(KINDS), asked.seed),
+            entries=spoiled(experiment.live, rate, list(KINDS), experiment.seed),
         )
         for rate in sorted(noises)
     ]
 
 
-def _built(file: Path, setting: Setting) -> Bank:
+def _built(file: Path, setup: StudySetup) -> BankVariant:
     """A bank that `heedful bank build` made, with the calls that it took."""
     entries = read_entries(file)[0]
-    if len(setting.splits.unasked(entries)) < len(entries):
+    if len(setup.splits.unasked(entries)) < len(entries):
         raise LeakError(f"{file} holds a question that is asked, on the fit or on the test side")
     cost = read_json(cost_file(file), f"{file} must be made by heedful bank build, which tells its cost")
     try:
         calls = int(cost["rollouts"]) + int(cost["written"])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{cost_file(file)} does not tell `rollouts` and `written`") from error
-    return Bank(axis="construction", value=calls, label=f"built-{file.stem}", entries=entries)
+    return BankVariant(axis="construction", value=calls, label=f"built-{file.stem}", entries=entries)

@@ -41,7 +41,7 @@ _CHANGE_SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class AttemptGroup:
     """The attempts at one task."""
 
     task: str
@@ -52,7 +52,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class RuleChange:
     """One change of the list."""
 
     operation: str
@@ -61,7 +61,7 @@ class Change:
     rule: str = ""
 
 
-def lesson_prompt(group: Group) -> Prompt:
+def lesson_prompt(group: AttemptGroup) -> Prompt:
     """Ask what made the difference."""
     asked = (
         f"Problem:\n{group.question}\n\nRight solution:\n{group.right}\n\nWrong solution:\n{group.wrong}\n\n"
@@ -117,7 +117,7 @@ def _tells_of(problem: str, rule: str) -> bool:
     return not set(special).isdisjoint(re.findall(r"\w+", problem))
 
 
-def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> Change | None:
+def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> RuleChange | None:
     """The change of a reply; None for one that makes no sense: an unknown id, an empty or long rule."""
     found = _object(text)
     operation = found.get("operation") if found is not None else None
@@ -127,12 +127,12 @@ def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> Change | No
     if operation in ("update", "delete") and id not in rules:
         return None
     if operation in ("none", "delete"):
-        return Change(operation=operation, id=id)
+        return RuleChange(operation=operation, id=id)
     rule = clean_rule(found.get("rule")) or (lesson if operation == "add" else None)
     return (
         None
         if rule is None
-        else Change(operation=operation, id=id if operation == "update" else "", rule=rule)
+        else RuleChange(operation=operation, id=id if operation == "update" else "", rule=rule)
     )
 
 
@@ -144,7 +144,7 @@ def clean_rule(text: object) -> str | None:
     return line if 4 <= len(line.split()) <= MOST_WORDS else None
 
 
-def changed(rules: Mapping[str, str], change: Change, number: int) -> dict[str, str]:
+def changed(rules: Mapping[str, str], change: RuleChange, number: int) -> dict[str, str]:
     """The list after a change; a new rule gets the id `r` and the number of the step."""
     after = dict(rules)
     if change.operation == "add":

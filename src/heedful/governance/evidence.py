@@ -12,7 +12,7 @@ SURELY = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class EntryStanding:
     """An entry with what it did, counted over distinct tasks."""
 
     entry: Entry
@@ -41,7 +41,7 @@ class Standing:
         return fmean(self.utilities) if self.utilities else 0.0
 
 
-def standings(entries: Sequence[Entry], evidence: Sequence[Evidence]) -> list[Standing]:
+def standings(entries: Sequence[Entry], evidence: Sequence[Evidence]) -> list[EntryStanding]:
     """Every entry's standing, in the order of the entries; evidence of other versions does not count."""
     seen: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in evidence:
@@ -49,13 +49,13 @@ def standings(entries: Sequence[Entry], evidence: Sequence[Evidence]) -> list[St
     return [_standing(entry, seen.get((entry.id, entry.digest), {})) for entry in entries]
 
 
-def _standing(entry: Entry, by_task: dict[str, list[float]]) -> Standing:
+def _standing(entry: Entry, by_task: dict[str, list[float]]) -> EntryStanding:
     utilities = tuple(fmean(values) for values in by_task.values())
     low, high = betting_interval(utilities, SURELY) if utilities else (-1.0, 1.0)
     uses = sum(len(values) for values in by_task.values())
-    return Standing(entry=entry, uses=uses, utilities=utilities, low=low, high=high)
+    return EntryStanding(entry=entry, uses=uses, utilities=utilities, low=low, high=high)
 
 
-def by_harm(found: Sequence[Standing]) -> list[Standing]:
+def by_harm(found: Sequence[EntryStanding]) -> list[EntryStanding]:
     """The most harmful first."""
     return sorted(found, key=lambda one: (sum(one.utilities), -one.hurts, one.entry.id))

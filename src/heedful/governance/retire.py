@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from heedful.errors import UsageError
 from heedful.governance.bounds import rule_named
-from heedful.governance.evidence import Standing
+from heedful.governance.evidence import EntryStanding
 from heedful.types import State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RetirementTerms:
     """How entries are judged."""
 
     rule: str = "betting"
@@ -29,10 +29,10 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class Condemnation:
     """An entry that is condemned: what happens to it, and why."""
 
-    standing: Standing
+    standing: EntryStanding
     bound: float
     """The most that its mean utility can be, with the asked confidence."""
     state: State
@@ -40,20 +40,20 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
-    going: Sequence[Sentence]
-    spared: Sequence[Sentence] = field(default=())
+class RetirementReview:
+    going: Sequence[Condemnation]
+    spared: Sequence[Condemnation] = field(default=())
     """Condemned, but protected, set aside already, or beyond the share that may go at once."""
 
 
-def review(found: Sequence[Standing], terms: Terms) -> Review:
+def review(found: Sequence[EntryStanding], terms: RetirementTerms) -> RetirementReview:
     """Who goes under these terms, the most harmful first."""
     live = [one for one in found if one.entry.live]
     judged = [_judged(one, terms) for one in found if one.entry.state != "retired"]
     condemned = sorted((one for one in judged if one.bound < 0), key=lambda one: one.bound)
     room = int(terms.max_share * len(live))
-    going: list[Sentence] = []
-    spared: list[Sentence] = []
+    going: list[Condemnation] = []
+    spared: list[Condemnation] = []
     for one in condemned:
         if one.standing.entry.state == "protected":
             spared.append(_spared(one, "protected"))
@@ -64,21 +64,21 @@ def review(found: Sequence[Standing], terms: Terms) -> Review:
         else:
             going.append(one)
             room -= one.standing.entry.state == "active"
-    return Review(going=going, spared=spared)
+    return RetirementReview(going=going, spared=spared)
 
 
-def _judged(standing: Standing, terms: Terms) -> Sentence:
+def _judged(standing: EntryStanding, terms: RetirementTerms) -> Condemnation:
     bound = rule_named(terms.rule)(standing.utilities, 1 - terms.confidence)
     why = (
         f"{terms.rule}: mean utility {standing.mean:+.2f} over {standing.tasks} tasks "
         f"({standing.helps} helps, {standing.hurts} hurts), below {bound:+.2f} with {terms.confidence:.0%}"
     )
     state: State = "quarantined" if terms.quarantine else "retired"
-    return Sentence(standing=standing, bound=bound, state=state, reason=why)
+    return Condemnation(standing=standing, bound=bound, state=state, reason=why)
 
 
-def _spared(one: Sentence, why: str) -> Sentence:
-    return Sentence(
+def _spared(one: Condemnation, why: str) -> Condemnation:
+    return Condemnation(
         standing=one.standing,
         bound=one.bound,
         state=one.standing.entry.state,

@@ -26,8 +26,8 @@ def fit_calibrators(replayer: Replayer, first: str, sources: Sequence[str]) -> C
 def _fit(column: Column, first: Column | None, names: tuple[str, ...]) -> Calibrator:
     rows = [
         ([values[name] for name in names], bool(right))
-        for row, right, values in zip(column.passes, column.right, features(column, first), strict=True)
-        if row.status == "decoded" and all(name in values for name in names)
+        for right, decoded, values in zip(column.right, column.decoded, features(column, first), strict=True)
+        if decoded and all(name in values for name in names)
     ]
     if len({right for _, right in rows}) < 2:  # nothing to tell apart: the share of right answers
         share = np.mean([right for _, right in rows]) if rows else 0.5

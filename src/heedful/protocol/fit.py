@@ -1,145 +1,87 @@
 """Choose a policy on the fit side: the only place that tunes anything."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import combinations, permutations, product
-from math import inf
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heedful.errors import UsageError
-from heedful.protocol.calibrators import fit_calibrators
+from heedful.protocol.fit_result import FitResult, HeldOutScore, PolicyKind, Rank, rank_of
+from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
 from heedful.protocol.replay import Replayer, Scores
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.protocol.table import Floats, Ints, Table
-from heedful.stages.calibrate import CALIBRATED
 from heedful.types import Policy
 
-PERCENTILES = tuple(range(5, 101, 5))
-SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual")
-"""Families from the simplest on: ties go to the simpler."""
-SINGLE_MARGINS = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90)
-PAIR_MARGINS = (0, 20, 40, 60, 80)
-"""Margins are taken at these percentiles of the difference in confidence, and at 0."""
-
-
+LEADERS = 12
+"""How many of the best kinds are kept."""
 NO_LIMIT = 1.0
 """The budget of harm of a policy that may hurt every task."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Kind:
-    """What cross-validation chooses between: a policy but for its numbers."""
-
-    first: str
-    family: str
-    signal: str = ""
-    sources: tuple[str, ...] = ()
-
-    @property
-    def simplicity(self) -> tuple[int, int]:
-        """Smaller is simpler."""
-        return SIMPLICITY.index(self.family), len(self.sources)
-
-
-BASELINE = Kind("none", "never")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class TunedPolicy:
     """A policy with how it did on the rows it was tuned on."""
 
     policy: Policy
-    kind: Kind
+    kind: PolicyKind
     objective: float
     calls: float
 
     @property
-    def rank(self) -> tuple[float, float, tuple[int, int], Kind]:
-        """For sorting: better objective, then fewer calls, then the simpler kind."""
-        return (-round(self.objective, 9), round(self.calls, 9), self.kind.simplicity, self.kind)
+    def rank(self) -> Rank:
+        return rank_of(self.objective, self.calls, self.kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A kind of policy judged by cross-validation."""
-
-    kind: Kind
-    objective: float
-    """On rows that the policy of each fold was not tuned on."""
-    accuracy: float
-    calls: float
-
-    @property
-    def rank(self) -> tuple[float, float, tuple[int, int], Kind]:
-        return (-round(self.objective, 9), round(self.calls, 9), self.kind.simplicity, self.kind)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """The policy that was chosen, and how far its fit score flatters it."""
-
-    choice: Choice
-    held: Held
-    leaders: Sequence[Held]
-    """The best kinds by cross-validation, best first."""
-    policies: int
-    """How many policies were scored on the fit side."""
-    rows: int
-    """On how many rows."""
-    notes: Sequence[str] = field(default=())
-
-    @property
-    def optimism(self) -> float:
-        return self.choice.objective - self.held.objective
-
-
-def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> Fitted:
+def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
     """Choose the kind of policy by cross-validation, then its numbers on all rows of the table."""
-    held = cross_validate(table, banks, settings)
-    tuned = tune(table, banks, settings)
-    return Fitted(
-        choice=tuned.best[held[0].kind],
-        held=held[0],
-        leaders=held[:12],
-        policies=tuned.policies,
-        rows=len(table),
+    scores = cross_validate(table, banks, settings)
+    tuned, policies = tune(table, banks, settings)
+    return fit_result(tuned[scores[0].kind], scores[0], scores, policies=policies, rows=len(table))
+
+
+def fit_result(
+    chosen: TunedPolicy, score: HeldOutScore, leaders: Sequence[HeldOutScore], *, policies: int, rows: int
+) -> FitResult:
+    """The policy that was chosen out of so many on so many rows, with its held-out score."""
+    return FitResult(
+        policy=chosen.policy,
+        kind=chosen.kind,
+        objective=chosen.objective,
+        held_out_objective=score.objective,
+        optimism=chosen.objective - score.objective,
+        policies=policies,
+        rows=rows,
+        leaders=tuple(leaders[:LEADERS]),
     )
 
 
-def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) -> list[Held]:
+def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) -> list[HeldOutScore]:
     """Every kind of policy, tuned on all folds but one and judged on that one; best first."""
-    totals: dict[Kind, list[tuple[int, int, int]]] = {}
+    totals: dict[PolicyKind, list[tuple[int, int, int]]] = {}
     for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
-        for kind, choice in tune(table.rows(rest), banks, settings).best.items():
-            done = judge.replay(choice.policy)
+        for kind, tuned in tune(table.rows(rest), banks, settings)[0].items():
+            done = judge.replay(tuned.policy)
             totals.setdefault(kind, []).append((int(done.right.sum()), int(done.calls.sum()), len(fold)))
-    return sorted(
-        (held_of(kind, parts, settings) for kind, parts in totals.items()), key=lambda held: held.rank
-    )
+    scores = [held_out_score(kind, parts, settings) for kind, parts in totals.items()]
+    return sorted(scores, key=lambda score: score.rank)
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """The best policy of every kind, out of how many."""
-
-    best: Mapping[Kind, Choice]
-    policies: int
-
-
-def tune(table: Table, banks: Sequence[str], settings: FitSettings) -> Tuned:
-    """The best policy of every kind on these rows."""
+def tune(
+    table: Table, banks: Sequence[str], settings: FitSettings
+) -> tuple[dict[PolicyKind, TunedPolicy], int]:
+    """The best policy of every kind on these rows, and out of how many."""
     best, policies = tune_within_budgets(table, banks, settings, (NO_LIMIT,))
-    return Tuned({kind: choice for (kind, _), choice in best.items()}, policies)
+    return {kind: tuned for (kind, _), tuned in best.items()}, policies
 
 
 def tune_within_budgets(
     table: Table, banks: Sequence[str], settings: FitSettings, budgets: Sequence[float]
-) -> tuple[dict[tuple[Kind, float], Choice], int]:
+) -> tuple[dict[tuple[PolicyKind, float], TunedPolicy], int]:
     """The best policy of every kind that hurts no more than each budget allows; and how many there were."""
     replayer = Replayer(table)
-    best: dict[tuple[Kind, float], Choice] = {}
+    best: dict[tuple[PolicyKind, float], TunedPolicy] = {}
     policies = 0
     for recipe in recipes(replayer, banks, settings):
         thresholds = thresholds_of(replayer, recipe.policy)
@@ -148,14 +90,14 @@ def tune_within_budgets(
         objective, calls = objective_of(scores, len(table), settings.cost)
         order = np.lexsort((calls, -np.round(objective, 9)))
         hurts = scores.hurts[order]
-        made: dict[int, Choice] = {}
+        made: dict[int, TunedPolicy] = {}
         for budget in budgets:
             allowed = np.flatnonzero(hurts <= budget * len(table))
             if not len(allowed):
                 continue
             place = int(order[allowed[0]])
             if place not in made:
-                made[place] = Choice(
+                made[place] = TunedPolicy(
                     policy=replace(recipe.policy, threshold=float(thresholds[place])),
                     kind=recipe.kind,
                     objective=float(objective[place]),
@@ -167,78 +109,55 @@ def tune_within_budgets(
     return best, policies
 
 
+def threshold_at(replayer: Replayer, signal: str, percentile: int) -> float | None:
+    """A percentile of the memory-free pass's confidence; None when it was not measured."""
+    confidence = replayer.first_confidence(Policy(signal=signal))
+    known = confidence[np.isfinite(confidence)]
+    return float(np.percentile(known, percentile)) if len(known) else None
+
+
+def tune_at(
+    replayer: Replayer, banks: Sequence[str], signal: str, threshold: float
+) -> dict[PolicyKind, Policy]:
+    """Of every kind the policy that is right most often at this threshold, then the cheapest."""
+    settings = FitSettings(signals=(signal,), firsts=("none",), calibrated=False)
+    best: dict[PolicyKind, tuple[tuple[int, int], Policy]] = {}
+    for recipe in recipes(replayer, banks, settings):
+        if recipe.policy.sources:
+            scores = replayer.sweep(recipe.policy, [threshold])
+            rank = (-int(scores.right[0]), int(scores.calls[0]))
+            if recipe.kind not in best or rank < best[recipe.kind][0]:
+                best[recipe.kind] = rank, replace(recipe.policy, threshold=threshold)
+    ordered = sorted(best, key=lambda kind: FAMILIES.index(kind.family))
+    return {kind: best[kind][1] for kind in ordered}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """A policy but for its threshold."""
+class TunedGate:
+    """A gate by one signal, with the percentile its threshold is at."""
 
     policy: Policy
-    kind: Kind
+    percentile: int
+    accuracy: float
+    """On the rows it was tuned on."""
 
 
-def recipes(replayer: Replayer, banks: Sequence[str], settings: FitSettings) -> Iterator[Recipe]:
-    """The whole grid: first source × family × signal × sources × margins."""
-    firsts = ("none", *banks) if settings.firsts is None else settings.firsts
-    for first in firsts:
-        family = "never" if first == "none" else "always"
-        yield Recipe(policy=Policy(first=first), kind=Kind(first, family))
-        others = [source for source in ("none", *banks) if source != first]
-        for signal in (*settings.signals, *((CALIBRATED,) if settings.calibrated else ())):
-            start = Policy(first=first, signal=signal)
-            if signal == CALIBRATED:
-                start = replace(start, calibrators=fit_calibrators(replayer, first, others))
-            yield from _of_signal(replayer, start, others, settings)
-
-
-def _of_signal(
-    replayer: Replayer, start: Policy, others: Sequence[str], settings: FitSettings
-) -> Iterator[Recipe]:
-    def recipe(family: str, sources: tuple[str, ...], margins: Mapping[str, float] | None) -> Recipe:
-        policy = replace(start, sources=sources, margins=margins)
-        if family == "agree":
-            policy = replace(policy, combine="agree")
-        elif family == "dual":
-            policy = replace(policy, combine="dual")
-        return Recipe(policy=policy, kind=Kind(start.first, family, start.signal, sources))
-
-    for source in others:
-        if "gate" in settings.families:
-            yield recipe("gate", (source,), None)
-        if "choose" in settings.families:
-            for margin in _margins(replayer, start, source, SINGLE_MARGINS):
-                yield recipe("choose", (source,), {source: margin})
-    if "agree" in settings.families:
-        for size in (2, 3):
-            for several in permutations(others, size):
-                yield recipe("agree", several, None)
-    pairs = {"cascade": permutations(others, 2), "dual": combinations(others, 2)}
-    for family, sets in pairs.items():
-        if family in settings.families:
-            for one, other in sets:
-                grids = [_margins(replayer, start, source, PAIR_MARGINS) for source in (one, other)]
-                for m1, m2 in product(*grids):
-                    yield recipe(family, (one, other), {one: m1, other: m2})
-
-
-def _margins(replayer: Replayer, start: Policy, source: str, percentiles: Sequence[int]) -> list[float]:
-    """Margins worth trying: 0, and percentiles of how much surer the source is than the first pass."""
-    difference = replayer.source_confidence(start, source) - replayer.first_confidence(start)
-    known = difference[np.isfinite(difference) & (np.abs(difference) < 500)]
-    if not len(known):
-        return [0.0]
-    return sorted({0.0, *(float(value) for value in np.percentile(known, percentiles))})
-
-
-def thresholds_of(replayer: Replayer, policy: Policy) -> Floats:
-    """Percentiles p5…p100 of the first pass's confidence; p100 routes every row."""
-    if not policy.sources:
-        return np.array([-inf])
-    confidence = replayer.first_confidence(policy)
-    known = confidence[np.isfinite(confidence)]
-    if not len(known):
-        return np.array([-inf])
-    cuts = np.percentile(known, PERCENTILES)
-    cuts[-1] = np.nextafter(cuts[-1], inf)
-    return np.asarray(cuts)
+def tune_gate(replayer: Replayer, banks: Sequence[str], signal: str) -> TunedGate | None:
+    """The gate that is right most often, then the one that consults least; None without a threshold."""
+    best: tuple[tuple[int, int], TunedGate] | None = None
+    for bank in banks:
+        policy = Policy(signal=signal, sources=(bank,))
+        thresholds = thresholds_of(replayer, policy)
+        if len(thresholds) < len(PERCENTILES):
+            continue
+        scores = replayer.sweep(policy, thresholds)
+        for place, percentile in enumerate(PERCENTILES):
+            rank = (-int(scores.right[place]), int(scores.calls[place]))
+            if best is None or rank < best[0]:
+                gate = replace(policy, threshold=float(thresholds[place]))
+                accuracy = int(scores.right[place]) / len(replayer.table)
+                best = rank, TunedGate(policy=gate, percentile=percentile, accuracy=accuracy)
+    return None if best is None else best[1]
 
 
 def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
@@ -260,8 +179,10 @@ def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
-def held_of(kind: Kind, parts: Sequence[tuple[int, int, int]], settings: FitSettings) -> Held:
+def held_out_score(
+    kind: PolicyKind, parts: Sequence[tuple[int, int, int]], settings: FitSettings
+) -> HeldOutScore:
     right, calls, n = (sum(part[place] for part in parts) for place in range(3))
-    return Held(
+    return HeldOutScore(
         kind=kind, objective=right / n - settings.cost * calls / n, accuracy=right / n, calls=calls / n
     )

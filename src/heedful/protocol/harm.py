@@ -15,22 +15,27 @@ answers it changed, drawn towards the rate of kinds that are like it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from heedful.errors import UsageError
 from heedful.protocol.fit import (
-    BASELINE,
     NO_LIMIT,
-    Choice,
-    Fitted,
-    Held,
-    Kind,
+    TunedPolicy,
+    fit_result,
     folds_of,
-    held_of,
+    held_out_score,
     tune_within_budgets,
+)
+from heedful.protocol.fit_result import (
+    BASELINE,
+    FitResult,
+    HarmCertificate,
+    HarmTest,
+    HeldOutScore,
+    PolicyKind,
 )
 from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.study import FitSettings
@@ -50,42 +55,18 @@ NOTHING_BETTER = "no policy did better than the baseline on the rows that choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class BudgetScore:
     """A kind of policy tuned under a budget of harm, judged on folds it was not tuned on."""
 
-    kind: Kind
+    kind: PolicyKind
     budget: float
-    held: Held
+    held_out: HeldOutScore
     hurts: int
     changes: int
     """Rows on which it says something else than the memory-free pass."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
-    """One policy on the path of tests."""
-
-    choice: Choice
-    held: Held
-    """How its kind, tuned under its budget, did on held-out folds of the rows it was chosen on."""
-    hurts_chosen_on: int
-    """Hurts on those folds."""
-    hurts: int
-    """Hurts among the rows kept for the test."""
-    p_value: float
-    certified: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
-    limit: float
-    confidence: float
-    chosen_on: int
-    tested_on: int
-    path: Sequence[Tested]
-
-
-def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) -> tuple[Fitted, Certificate]:
+def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
     """The best policy that is certified to keep the limit; the baseline when none is."""
     if len(set(table.tasks)) < LEAST_TASKS:
         raise UsageError(
@@ -95,40 +76,42 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     rows = table.rows(choosing)
     judged = judge_within_budgets(rows, banks, settings)
     tuned, policies = tune_within_budgets(rows, banks, settings, BUDGETS)
-    plain = _plain_held(rows, settings)
+    plain = _plain_score(rows, settings)
     path = safest_first([one for one in judged if (one.kind, one.budget) in tuned], plain.objective)
     choices = [tuned[one.kind, one.budget] for one in path]
     certificate = certify(path, choices, Replayer(table.rows(testing)), len(set(rows.tasks)), settings)
-    certified = [one for one in certificate.path if one.certified]
-    best = min(certified, key=lambda one: one.held.rank, default=None)
-    if best is None or best.held.rank >= plain.rank:
-        choice, held = _baseline(rows, settings), plain
-    else:
-        choice, held = best.choice, best.held
-    leaders = sorted((one.held for one in judged if one.budget == NO_LIMIT), key=lambda held: held.rank)
-    fitted = Fitted(
-        choice=choice,
-        held=held,
-        leaders=leaders[:12],
-        policies=policies,
-        rows=len(rows),
+    certified = [
+        (choice, one.held_out)
+        for choice, one, test in zip(choices, path, certificate.path, strict=True)
+        if test.certified
+    ]
+    best = min(certified, key=lambda pair: pair[1].rank, default=None)
+    if best is None or best[1].rank >= plain.rank:
+        best = _baseline(rows, settings), plain
+    leaders = sorted((one.held_out for one in judged if one.budget == NO_LIMIT), key=lambda held: held.rank)
+    return replace(
+        fit_result(*best, leaders, policies=policies, rows=len(rows)),
         notes=() if certified else (NOTHING_CERTIFIED if path else NOTHING_BETTER,),
+        certificate=certificate,
     )
-    return fitted, certificate
 
 
 def certify(
-    path: Sequence[Judged], choices: Sequence[Choice], judge: Replayer, chosen_on: int, settings: FitSettings
-) -> Certificate:
+    path: Sequence[BudgetScore],
+    choices: Sequence[TunedPolicy],
+    judge: Replayer,
+    chosen_on: int,
+    settings: FitSettings,
+) -> HarmCertificate:
     """Test the policies in the order of the path on rows that had no part in choosing them."""
     assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
     hurts = [hurts_of(judge, choice.policy) for choice in choices]
     tasks = len(set(judge.table.tasks))
     passed = certify_in_order(hurts, tasks, settings.harm_limit, settings.confidence) if hurts else 0
-    tested = [
-        Tested(
-            choice=choice,
-            held=one.held,
+    tests = [
+        HarmTest(
+            policy=choice.policy,
+            objective=choice.objective,
             hurts_chosen_on=one.hurts,
             hurts=found,
             p_value=binomial_p_value(found, tasks, settings.harm_limit),
@@ -136,25 +119,25 @@ def certify(
         )
         for place, (one, choice, found) in enumerate(zip(path, choices, hurts, strict=True))
     ]
-    return Certificate(
+    return HarmCertificate(
         limit=settings.harm_limit,
         confidence=settings.confidence,
         chosen_on=chosen_on,
         tested_on=tasks,
-        path=tested,
+        path=tuple(tests),
     )
 
 
-def _plain_held(table: Table, settings: FitSettings) -> Held:
+def _plain_score(table: Table, settings: FitSettings) -> HeldOutScore:
     """The memory-free pass, which has nothing to tune."""
     right = table.column("none").right
-    return held_of(BASELINE, [(int(right.sum()), len(right), len(right))], settings)
+    return held_out_score(BASELINE, [(int(right.sum()), len(right), len(right))], settings)
 
 
-def _baseline(table: Table, settings: FitSettings) -> Choice:
+def _baseline(table: Table, settings: FitSettings) -> TunedPolicy:
     """The memory-free policy, which cannot do harm."""
     accuracy = float(table.column("none").right.mean())
-    return Choice(policy=Policy(), kind=BASELINE, objective=accuracy - settings.cost, calls=1.0)
+    return TunedPolicy(policy=Policy(), kind=BASELINE, objective=accuracy - settings.cost, calls=1.0)
 
 
 def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
@@ -196,9 +179,9 @@ class Counts(NamedTuple):
     changes: int
 
 
-def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettings) -> list[Judged]:
+def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettings) -> list[BudgetScore]:
     """Cross-validate every kind under every budget."""
-    totals: dict[tuple[Kind, float], list[Counts]] = {}
+    totals: dict[tuple[PolicyKind, float], list[Counts]] = {}
     for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
         done: dict[int, Counts] = {}  # by the id of a policy: several budgets may share one
@@ -207,10 +190,10 @@ def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettin
                 done[id(choice.policy)] = _count(judge, choice.policy)
             totals.setdefault(key, []).append(done[id(choice.policy)])
     return [
-        Judged(
+        BudgetScore(
             kind=kind,
             budget=budget,
-            held=held_of(kind, [part[:3] for part in parts], settings),
+            held_out=held_out_score(kind, [part[:3] for part in parts], settings),
             hurts=sum(part.hurts for part in parts),
             changes=sum(part.changes for part in parts),
         )
@@ -230,25 +213,25 @@ def _count(judge: Replayer, policy: Policy) -> Counts:
     )
 
 
-def safest_first(judged: Sequence[Judged], least: float) -> list[Judged]:
+def safest_first(judged: Sequence[BudgetScore], least: float) -> list[BudgetScore]:
     """From the least expected harm on, each policy with a better held-out objective than those before."""
     expected = expected_hurts(judged)
-    path: list[Judged] = []
-    for place in sorted(range(len(judged)), key=lambda at: (expected[at], judged[at].held.rank)):
+    path: list[BudgetScore] = []
+    for place in sorted(range(len(judged)), key=lambda at: (expected[at], judged[at].held_out.rank)):
         one = judged[place]
-        if one.kind != BASELINE and one.held.objective > least + 1e-9:
+        if one.kind != BASELINE and one.held_out.objective > least + 1e-9:
             path.append(one)
-            least = one.held.objective
+            least = one.held_out.objective
     return path[:LONGEST_PATH]
 
 
-def expected_hurts(judged: Sequence[Judged]) -> list[float]:
+def expected_hurts(judged: Sequence[BudgetScore]) -> list[float]:
     """The hurts to expect of each, for as many answers as it changed on the held-out folds.
 
     Kinds that differ in their signal and in the order of their sources only are much alike, so the rate
     is drawn towards theirs, and theirs towards the rate of all.
     """
-    groups: dict[tuple[object, ...], list[Judged]] = {}
+    groups: dict[tuple[object, ...], list[BudgetScore]] = {}
     for one in judged:
         kind = one.kind
         alike = kind.first, kind.family, frozenset(kind.sources), one.budget
@@ -258,7 +241,7 @@ def expected_hurts(judged: Sequence[Judged]) -> list[float]:
     return [one.changes * _rate([one], rates[id(one)]) for one in judged]
 
 
-def _rate(judged: Sequence[Judged], towards: float) -> float:
+def _rate(judged: Sequence[BudgetScore], towards: float) -> float:
     """Hurts a changed answer, drawn towards a rate that counts as much as so many changes."""
     hurts, changes = sum(one.hurts for one in judged), sum(one.changes for one in judged)
     return (hurts + PRIOR_CHANGES * towards) / (changes + PRIOR_CHANGES)

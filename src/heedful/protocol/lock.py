@@ -1,37 +1,25 @@
 """The lock: everything that decides a test result, fixed before the test side is opened."""
 
-import json
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from importlib.metadata import version
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
-from typing import Any
 
 import msgspec
 
-import heedful.control
 from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
+from heedful.decisions import policy_fields
 from heedful.errors import LockError
-from heedful.ports import Model
-from heedful.protocol.ledger import Ledger, Pass, row_fields
-from heedful.protocol.setting import Setting
-from heedful.protocol.workspace import write_text
-from heedful.records import PassRecord
+from heedful.protocol.deciding_code import CodeState, code_state
+from heedful.protocol.endpoint_probe import EndpointProbe
+from heedful.protocol.fit_result import FitResult, from_fields, to_fields
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.passes_digest import has_fit_passes, passes_digest, side_rows
+from heedful.protocol.setup import StudySetup
+from heedful.protocol.workspace import read_json, write_json
 from heedful.stages.compose import first_prompt
-from heedful.types import Item, Message, Prompt, Side, Traits, digest_of
+from heedful.types import Policy, Spec, Traits, digest_of
 
-DECIDING_CODE = (
-    "types.py",
-    "control.py",
-    "stages",
-    "sources",
-    *(f"memory/{name}.py" for name in ("bank", "ranking", "lexical", "dense", "rerank", "embed", "vectors")),
-    "benchmarks",
-    *(f"protocol/{name}.py" for name in ("record", "table", "replay")),
-)
-"""The code on which recalls, answers, grades and decisions hang; a bank's digest holds its entries."""
 PLANNED = (
     "accuracy of every arm with a 95% Wilson interval",
     "paired difference to the no-memory baseline with a 95% bootstrap interval over tasks",
@@ -40,216 +28,177 @@ PLANNED = (
     "AUC of second-pass confidence for helps against hurts, per bank",
     "Platt scaling fitted on the fit side: ECE, Brier, NLL, raw and scaled",
 )
-
-
-CHOSE, LOCKED, OPENED, WENT_ON, RECORDED = (
-    "chose a policy under a harm limit",
-    "locked",
-    "opened the test side",
-    "went on recording the test side",
-    "recorded the whole test side",
-)
-"""Events of a study's journal; the first comes before there is a lock."""
 NOT_IN_EARLY_LOCKS = ("fit settings", "statistics")
 """Digests that the locks of the first published results do not hold."""
-Probe = Mapping[str, Any]
-"""How an endpoint's model writes: its reply to one question and how sure it was."""
-PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
-_EMPTY = row_fields(
-    Pass(
-        side="fit",
-        seed=0,
-        task="",
-        record=PassRecord(source="", prompt="", model="", status="nothing"),
-    )
-)
-PROBE_TOLERANCE = 0.1
-"""The same weights on another day differ by less than this in the mean log-prob of the reply."""
 
 
-async def probe(model: Model) -> Probe | None:
-    """A reply that stands for an endpoint's weights; None for weights at hand, which their digest tells."""
-    if not model.traits.endpoint.startswith("http"):
-        return None
-    decode = await model.decode(PROBE)
-    said = [token.logprob for token in decode.tokens]
-    return {"text": decode.text, "mean": fmean(said) if said else 0.0}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelIdentity:
+    """Which model answers; the digest of its weights is among the digests."""
+
+    name: str
+    endpoint: str = ""
+    probe: EndpointProbe | None = None
 
 
-def same_probe(one: Probe | None, other: Probe | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return bool(one["text"] == other["text"] and abs(one["mean"] - other["mean"]) <= PROBE_TOLERANCE)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """What was fixed before the test side was opened; defaults are for what early locks do not hold."""
+
+    study: str
+    benchmark: str
+    locked_at: str
+    fit: FitResult
+    model: ModelIdentity
+    sources: Mapping[str, Spec]
+    kinds: Mapping[str, str]
+    splits: Mapping[str, tuple[str, ...]]
+    dropped: Mapping[str, tuple[str, ...]]
+    seeds: tuple[int, ...]
+    choices: int = 0
+    """How many policies had been chosen under a harm limit on these rows, this one included."""
+    test_passes: int = 0
+    """Passes of the test side that the ledger held when the lock was made."""
+    statistics: tuple[str, ...]
+    notes: str
+    digests: Mapping[str, str]
+    code: CodeState | None = None
+    """None: early locks hold one digest of all code, which cannot be compared piece by piece."""
+    lock: str = ""
+    """Digest of all of the above as it stands in the file."""
+
+    @property
+    def policy(self) -> Policy:
+        return self.fit.policy
+
+    @property
+    def choosing_rows(self) -> int:
+        """Fit rows on which the policy was chosen: with a harm limit not those that certified it."""
+        certificate = self.fit.certificate
+        return self.fit.rows if certificate is None else certificate.chosen_on * len(self.seeds)
 
 
 def make_lock(
-    setting: Setting,
+    setup: StudySetup,
     model: Traits,
-    probed: Probe | None,
+    probed: EndpointProbe | None,
     ledger: Ledger,
-    fitted: Mapping[str, Any],
+    fitted: FitResult,
     choices: int,
     at: str,
-) -> dict[str, Any]:
-    """The lock of a fitted study; `fitted` is what `heedful study fit` wrote, after so many choices."""
-    content = {
-        "study": setting.study.name,
-        "benchmark": setting.benchmark.name,
-        "locked_at": at,
-        "policy": fitted["policy"],
-        "fit": {key: value for key, value in fitted.items() if key != "policy"},
-        "model": {"name": model.name, "endpoint": model.endpoint, "probe": probed},
-        "sources": {name: dict(source.spec) for name, source in setting.sources("test", 0).items()},
-        "kinds": {name: settings.kind for name, settings in setting.study.sources.items()},
-        "splits": {
-            "fit": [item.id for item in setting.splits.fit],
-            "test": [item.id for item in setting.splits.test],
-            "pool": [item.id for item in setting.splits.pool],
-        },
-        "dropped": {name: list(ids) for name, ids in setting.dropped.items()},
-        "seeds": list(setting.study.seeds),
-        "choices": choices,
-        "test_passes": len(_rows_of(ledger, "test")),
-        "statistics": list(PLANNED),
-        "notes": setting.study.notes,
-        "digests": digests(setting, model, ledger, fitted["policy"]),
-    }
-    return {**content, "lock": digest_of(content)}
+) -> Lock:
+    """The lock of a fitted study, after so many choices under a harm limit."""
+    study = setup.study
+    code = code_state(setup.benchmark)
+    lock = Lock(
+        study=study.name,
+        benchmark=setup.benchmark.name,
+        locked_at=at,
+        fit=fitted,
+        model=ModelIdentity(name=model.name, endpoint=model.endpoint, probe=probed),
+        sources={name: dict(source.spec) for name, source in setup.sources("test", 0).items()},
+        kinds={name: settings.kind for name, settings in study.sources.items()},
+        splits={side: tuple(item.id for item in items) for side, items in setup.splits.parts.items()},
+        dropped={name: tuple(ids) for name, ids in setup.dropped.items()},
+        seeds=study.seeds,
+        choices=choices,
+        test_passes=len(side_rows(ledger, "test")),
+        statistics=PLANNED,
+        notes=study.notes,
+        digests={**digests(setup, model, ledger, fitted.policy), "code": digest_of(code.modules)},
+        code=code,
+    )
+    return replace(lock, lock=_digest(lock_fields(lock)))
 
 
-def digests(setting: Setting, model: Traits, ledger: Ledger, policy: Mapping[str, Any]) -> dict[str, str]:
-    """A digest of each thing that must not move."""
-    splits = setting.splits
-    sides: dict[str, Sequence[Item]] = {"fit": splits.fit, "test": splits.test, "pool": splits.pool}
-    found = {f"data:{side}": items_digest(items) for side, items in sides.items()}
-    found |= {f"bank:{name}": bank.digest for name, bank in setting.banks.items()}
-    found |= {
-        f"source:{name}": digest_of(dict(source.spec)) for name, source in setting.sources("test", 0).items()
-    }
-    tasks = [setting.benchmark.task(item) for item in (*splits.fit, *splits.test)]
+def lock_fields(lock: Lock) -> dict[str, object]:
+    """A lock as JSON: the policy stands at the top, where `--policy` looks for one."""
+    fit = to_fields(lock.fit)
+    return {"policy": fit.pop("policy"), **to_fields(lock), "fit": fit}
+
+
+def write_lock(file: Path, lock: Lock) -> None:
+    write_json(file, lock_fields(lock))
+
+
+def read_lock(file: Path) -> Lock:
+    """The lock of a study; one that was edited since does not match its own digest."""
+    raw = read_json(file, "run heedful study lock first")
+    if _digest(raw) != raw.get("lock"):
+        raise LockError(
+            f"the lock itself moved: {file} was edited after it was made, and its digest does not match; "
+            "put it back"
+        )
+    fit = raw.get("fit")
+    whole = {**fit, "policy": raw.get("policy")} if isinstance(fit, dict) else fit
+    return from_fields({**raw, "fit": whole}, Lock, file)
+
+
+def _digest(fields: Mapping[str, object]) -> str:
+    return digest_of({name: value for name, value in fields.items() if name != "lock"})
+
+
+def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) -> dict[str, str]:
+    """A digest of each thing that must not move, besides the code."""
+    splits = setup.splits
+    sources = setup.sources("test", 0)
+    tasks = [setup.benchmark.task(item) for item in (*splits.fit, *splits.test)]
     return {
-        **found,
+        **{f"data:{side}": items_digest(items) for side, items in splits.parts.items()},
+        **{f"bank:{name}": bank.digest for name, bank in setup.banks.items()},
+        **{f"source:{name}": digest_of(dict(source.spec)) for name, source in sources.items()},
         "prompts": digest_of([first_prompt(task).digest for task in tasks]),
-        "grading": digest_of([_grading(setting), [task.answer_pattern for task in tasks]]),
-        "policy": digest_of(dict(policy)),
+        "grading": digest_of([_grading(setup), [task.answer_pattern for task in tasks]]),
+        "policy": digest_of(policy_fields(policy)),
         "model": model.fingerprint,
-        "seeds": digest_of(list(setting.study.seeds)),
-        "fit settings": digest_of(msgspec.to_builtins(setting.study.fit)),
+        "seeds": digest_of(list(setup.study.seeds)),
+        "fit settings": digest_of(msgspec.to_builtins(setup.study.fit)),
         "statistics": digest_of(list(PLANNED)),
         "fit passes": passes_digest(ledger, "fit"),
-        "code": code_digest(),
     }
 
 
-def _grading(setting: Setting) -> list[str]:
+def _grading(setup: StudySetup) -> list[str]:
     """The metric of a person's own questions, with its code where that is theirs too."""
-    if setting.study.questions is None:
+    if setup.study.questions is None:
         return []
-    metric = setting.study.questions.metric
-    return [metric, metric_source(metric, setting.folder)]
+    metric = setup.study.questions.metric
+    return [metric, metric_source(metric, setup.folder)]
 
 
 def moved(
-    lock: Mapping[str, Any], setting: Setting, model: Traits, probed: Probe | None, ledger: Ledger
+    lock: Lock, setup: StudySetup, model: Traits, probed: EndpointProbe | None, ledger: Ledger
 ) -> list[str]:
-    """The names of what is not as it was locked."""
-    content = {key: value for key, value in lock.items() if key != "lock"}
-    names = [] if digest_of(content) == lock.get("lock") else ["the lock itself"]
-    if not all(isinstance(lock.get(part), dict) for part in ("model", "policy", "digests")):
-        return ["the lock itself"]
-    if not same_probe(lock["model"].get("probe"), probed):
-        names.append("the endpoint's replies")
-    locked, now = lock["digests"], digests(setting, model, ledger, lock["policy"])
+    """The names of what is not as it was locked; of the code by module, where the lock holds its modules."""
+    before = lock.model.probe
+    same = before is probed if before is None or probed is None else before.same(probed)
+    locked = {name: digest for name, digest in lock.digests.items() if name != "code"}
+    now = digests(setup, model, ledger, lock.policy)
     if has_fit_passes(locked, ledger):
         now["fit passes"] = locked["fit passes"]
     missing = {name for name in NOT_IN_EARLY_LOCKS if name not in locked}
-    return names + [
-        name for name in {**locked, **now} if locked.get(name) != now.get(name) and name not in missing
+    changed = [] if lock.code is None else lock.code.changed(code_state(setup.benchmark))
+    return [
+        *([] if same else ["the endpoint's replies"]),
+        *(name for name in {**locked, **now} if locked.get(name) != now.get(name) and name not in missing),
+        *(f"the code in {name}" for name in changed),
     ]
 
 
 def refuse_moved(
-    lock: Mapping[str, Any], setting: Setting, model: Traits, probed: Probe | None, ledger: Ledger
+    lock: Lock, setup: StudySetup, model: Traits, probed: EndpointProbe | None, ledger: Ledger
 ) -> None:
     """Raise `LockError` that names each thing that moved."""
-    if names := moved(lock, setting, model, probed, ledger):
-        raise LockError(
-            f"the lock of {setting.study.name} is broken: {', '.join(names)} moved since "
-            f"{lock.get('locked_at', 'it was made')}; put it back, or lock anew and say so"
+    names = moved(lock, setup, model, probed, ledger)
+    problems = []
+    if names:
+        problems.append(
+            f"{', '.join(names)} moved since {lock.locked_at}; put it back, or lock anew and say so"
         )
-
-
-def passes_digest(ledger: Ledger, side: Side) -> str:
-    """A digest of what was recorded on a side, every field of it, whatever the order of recording."""
-    return digest_of([_said(row) for row in _rows_of(ledger, side)])
-
-
-def has_fit_passes(digests: Mapping[str, str], ledger: Ledger) -> bool:
-    """Whether a ledger's fit side is that of the lock with these digests."""
-    locked = digests.get("fit passes")
-    if locked == passes_digest(ledger, "fit"):
-        return True
-    # the digest of locks made before every field was in it, as in the first published results
-    rows = _rows_of(ledger, "fit")
-    return locked == digest_of(
-        [[*row.key, row.record.prompt, row.record.text, row.right, dict(row.record.signals)] for row in rows]
-    )
-
-
-def _rows_of(ledger: Ledger, side: Side) -> list[Pass]:
-    return sorted((row for row in ledger.passes.values() if row.side == side), key=lambda row: row.key)
-
-
-def _said(row: Pass) -> dict[str, Any]:
-    """A row's fields but for those that are empty, so that a field added later leaves old digests alone."""
-    return {name: value for name, value in row_fields(row).items() if value != _EMPTY.get(name)}
-
-
-def code_digest() -> str:
-    """The version of heedful with a digest of the code that decides."""
-    root = Path(heedful.control.__file__).parent
-    hasher = sha256(version("heedful").encode())
-    for name in DECIDING_CODE:
-        place = root / name
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            hasher.update(file.relative_to(root).as_posix().encode())
-            hasher.update(file.read_bytes())
-    return hasher.hexdigest()
-
-
-def log_event(journal: Path, event: str, lock: str, at: str, **told: str) -> None:
-    """Append to the study's journal; each line carries the digest of those before it."""
-    said = journal.read_text(encoding="utf-8") if journal.exists() else ""
-    before = sha256(said.encode()).hexdigest() if said else ""
-    line = json.dumps({"at": at, "event": event, "lock": lock, **told, "before": before})
-    write_text(journal, f"{said}{line}\n")
-
-
-def harm_choices(journal: Path) -> list[str]:
-    """What was chosen under a harm limit so far, by digest: each is another chance to be certified."""
-    return [event["made_of"] for event in read_journal(journal) if event["event"] == CHOSE]
-
-
-def journal_of(journal: Path, lock: str) -> list[dict[str, str]]:
-    """The events of a lock; a journal that does not begin with its locking has lost something."""
-    events = [event for event in read_journal(journal) if event["lock"] == lock]
-    if not events or events[0]["event"] != LOCKED:
-        raise LockError(f"the journal {journal} does not tell when this lock was made: put it back")
-    return events
-
-
-def read_journal(journal: Path) -> list[dict[str, str]]:
-    """The events in a study's journal; a line that was changed or taken out breaks the chain."""
-    events: list[dict[str, str]] = []
-    so_far = b""
-    for line in journal.read_bytes().splitlines(keepends=True) if journal.exists() else ():
-        try:
-            event = json.loads(line)
-            whole = event["before"] == (sha256(so_far).hexdigest() if so_far else "")
-        except (ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise LockError(f"the journal {journal} was changed after the fact")
-        events.append(event)
-        so_far += line
-    return events
+    if lock.code is None:
+        problems.append(
+            "its code cannot be compared piece by piece, because an earlier version of heedful made the lock"
+            + ("" if names else "; all else is as it was locked")
+        )
+    if problems:
+        raise LockError(f"the lock of {lock.study} is broken: {'; '.join(problems)}")

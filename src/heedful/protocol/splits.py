@@ -24,6 +24,11 @@ class Splits:
     test_side: Sequence[Item] = ()
     """All rows of the test side, of which `test` are asked."""
 
+    @property
+    def parts(self) -> dict[str, Sequence[Item]]:
+        """The rows that a study works with, by what they are for."""
+        return {"fit": self.fit, "test": self.test, "pool": self.pool}
+
     def asked(self, side: Side) -> Sequence[Item]:
         return self.fit if side == "fit" else self.test
 

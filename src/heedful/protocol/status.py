@@ -1,44 +1,72 @@
 """How far a study is."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from heedful.protocol.ledger import Ledger, Pass
-from heedful.protocol.lock import OPENED, read_journal
-from heedful.protocol.setting import Setting
+from heedful.protocol.events import OPENED, read_events
+from heedful.protocol.ledger import Damage, Ledger, Pass
+from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
 from heedful.types import Side
 
 
-def status_of(space: Workspace, setting: Setting) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceProgress:
+    """Passes of a source."""
+
+    recorded: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideProgress:
+    sources: Mapping[str, SourceProgress]
+    seconds_left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyStatus:
     """Passes recorded and wanted by side and source, time left, and which steps are done."""
+
+    study: str
+    folder: str
+    sides: Mapping[Side, SideProgress]
+    seconds_left: int
+    damaged_rows: Sequence[Damage]
+    fitted: bool
+    locked: bool
+    test_openings: int
+
+
+def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
+    """How far the study in a folder is."""
     ledger = Ledger(space.ledger)
-    sides = {side: _side(ledger, setting, side) for side in ("fit", "test")}
-    events = read_journal(space.journal)
-    return {
-        "study": setting.study.name,
-        "folder": str(space.folder),
-        "sides": sides,
-        "seconds_left": sum(side["seconds_left"] for side in sides.values()),
-        "damaged_rows": [{"line": one.line, "problem": one.problem} for one in ledger.damage],
-        "fitted": space.fit.exists(),
-        "locked": space.lock.exists(),
-        "test_openings": sum(event["event"] == OPENED for event in events),
-    }
+    every: tuple[Side, Side] = ("fit", "test")
+    sides = {side: _side(ledger, setup, side) for side in every}
+    return StudyStatus(
+        study=setup.study.name,
+        folder=str(space.folder),
+        sides=sides,
+        seconds_left=sum(side.seconds_left for side in sides.values()),
+        damaged_rows=ledger.damage,
+        fitted=space.fit.exists(),
+        locked=space.lock.exists(),
+        test_openings=sum(event.event == OPENED for event in read_events(space.events)),
+    )
 
 
-def _side(ledger: Ledger, setting: Setting, side: Side) -> dict[str, Any]:
-    items = setting.splits.asked(side)
-    wanted = {(seed, item.id) for seed in setting.study.seeds for item in items}
-    slots = setting.study.model.slots
+def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:
+    items = setup.splits.asked(side)
+    wanted = {(seed, item.id) for seed in setup.study.seeds for item in items}
+    slots = setup.study.model.slots
     other: Side = "test" if side == "fit" else "fit"
     sources, left = {}, 0.0
-    for name in setting.sources(side, 0):
+    for name in setup.sources(side, 0):
         rows = [row for row in ledger.of(side, name) if (row.seed, row.task) in wanted]
         pace = _pace(rows or list(ledger.of(other, name)) or list(ledger.passes.values()))
         left += (len(wanted) - len(rows)) * pace / slots
-        sources[name] = {"recorded": len(rows), "wanted": len(wanted)}
-    return {"sources": sources, "seconds_left": round(left)}
+        sources[name] = SourceProgress(recorded=len(rows), wanted=len(wanted))
+    return SideProgress(sources=sources, seconds_left=round(left))
 
 
 def _pace(rows: Sequence[Pass]) -> float:

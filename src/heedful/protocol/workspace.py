@@ -1,17 +1,20 @@
-"""The folder of a study: its file, ledger, fit, lock, journal and report."""
+"""The folder of a study: its file, ledger, fit, lock, event log and report."""
 
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from heedful.benchmarks.metrics import metric_file
 from heedful.errors import MissingError, StoreError, UsageError
 from heedful.protocol.study import Study, read_study
 
+T = TypeVar("T")
 REFINED = "# The bank of a source was refined by heedful; this file is not the one it was copied from."
 """The first line of a study file that `heedful study refine` changed."""
 
@@ -37,8 +40,10 @@ class Workspace:
         return self.folder / "lock.json"
 
     @property
-    def journal(self) -> Path:
-        return self.folder / "journal.jsonl"
+    def events(self) -> Path:
+        """The event log; a study that has one by its earlier name, journal.jsonl, goes on with that."""
+        earlier = self.folder / "journal.jsonl"
+        return earlier if earlier.exists() else self.folder / "events.jsonl"
 
     @property
     def looked_at(self) -> Path:
@@ -143,6 +148,20 @@ def read_json(path: Path, missing: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{path} does not hold an object")
     return value
+
+
+def read_json_lines(file: Path, kind: type[T], what: str) -> Iterator[tuple[int, T]]:
+    """The rows of a file of JSON lines with their numbers; a wrong one is named: `what` it should be."""
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            try:
+                yield number, msgspec.json.decode(line, type=kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise UsageError(f"{file} line {number} is not {what}: {error}") from error
 
 
 def tasks_looked_at(space: Workspace) -> set[str]:

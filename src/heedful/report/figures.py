@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from heedful.report.arms import BASELINE, HEEDFUL
-from heedful.report.components import SIGNAL
-from heedful.report.drawing import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Drawing, draw
-from heedful.report.entries import lopsided
-from heedful.report.evaluate import Evaluation
+from heedful.evaluation.arms import BASELINE, HEEDFUL
+from heedful.evaluation.components import SIGNAL
+from heedful.evaluation.entry_effects import lopsided
+from heedful.evaluation.evaluate import Evaluation
 from heedful.report.main_table import rows_of
-from heedful.report.wording import called, percent
+from heedful.report.phrases import called, percent
+from heedful.report.svg import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Figure, draw
 from heedful.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ DRAWN = 14
 """Entries in the figure of helps and hurts."""
 
 
-def arms_figure(evaluation: Evaluation) -> Drawing:
+def arms_figure(evaluation: Evaluation) -> Figure:
     """Accuracy of every main arm with its interval."""
     arms, colours = evaluation.arms, _colours(evaluation)
 
@@ -58,7 +58,7 @@ def _colours(evaluation: Evaluation) -> dict[str, str]:
     return {BASELINE: GREY, HEEDFUL: BLUE, **others}
 
 
-def bins_figure(evaluation: Evaluation) -> Drawing | None:
+def bins_figure(evaluation: Evaluation) -> Figure | None:
     """Accuracy by confidence: the baseline and every bank."""
     bins = evaluation.bins
     if not bins:
@@ -95,7 +95,7 @@ def bins_figure(evaluation: Evaluation) -> Drawing | None:
     )
 
 
-def coverage_figure(evaluation: Evaluation) -> Drawing | None:
+def coverage_figure(evaluation: Evaluation) -> Figure | None:
     """The baseline on its surest rows."""
     kept = evaluation.coverage
     if not kept:
@@ -122,7 +122,7 @@ def coverage_figure(evaluation: Evaluation) -> Drawing | None:
     )
 
 
-def thresholds_figure(evaluation: Evaluation) -> Drawing | None:
+def thresholds_figure(evaluation: Evaluation) -> Figure | None:
     """The locked policy at other thresholds."""
     found = evaluation.thresholds
     if found is None:
@@ -156,7 +156,7 @@ def thresholds_figure(evaluation: Evaluation) -> Drawing | None:
     )
 
 
-def entries_figure(evaluation: Evaluation) -> Drawing | None:
+def entries_figure(evaluation: Evaluation) -> Figure | None:
     """The entries that moved most answers to one side: helps to the right, hurts to the left."""
     entries = lopsided(evaluation.entries, DRAWN)
     if not entries:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from heedful.report.sheet import Sheet
+from heedful.report.report_table import ReportTable
 
 SIGNS = {
     "\\": r"\textbackslash{}",
@@ -28,46 +28,46 @@ WIDE = 75
 """Characters across from which a table is shrunk to the width of the text."""
 
 
-def latex_report(title: str, paragraphs: Sequence[str], sheets: Sequence[Sheet]) -> str:
+def latex_report(title: str, paragraphs: Sequence[str], tables: Sequence[ReportTable]) -> str:
     """A fragment for `\\input`: the result as comments, then one table after the other."""
     lines = [
         f"% {' '.join(title.split())}",
         *(f"% {' '.join(paragraph.split())}" for paragraph in paragraphs),
         "% needs \\usepackage{booktabs}, \\usepackage{graphicx}",
     ]
-    return "\n".join([*lines, "", *(_table(sheet) for sheet in sheets)])
+    return "\n".join([*lines, "", *(_table(table) for table in tables)])
 
 
-def _table(sheet: Sheet) -> str:
-    if not sheet.rows:
-        return f"% {sheet.title}: {sheet.empty}\n"
-    columns = "".join("l" if at == 0 or at in sheet.words else "r" for at in range(len(sheet.head)))
+def _table(table: ReportTable) -> str:
+    if not table.rows:
+        return f"% {table.title}: {table.empty}\n"
+    columns = "".join("l" if at == 0 or at in table.words else "r" for at in range(len(table.head)))
     lines = [
         r"\begin{table}[t]",
         r"\centering\small",
-        r"\resizebox{\linewidth}{!}{%" if _width(sheet) > WIDE else "{%",
+        r"\resizebox{\linewidth}{!}{%" if _width(table) > WIDE else "{%",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        _line([escape(cell) for cell in sheet.head]),
+        _line([escape(cell) for cell in table.head]),
         r"\midrule",
     ]
-    for at, row in enumerate(sheet.rows):
+    for at, row in enumerate(table.rows):
         cells = [escape(cell) for cell in row]
-        lines.append(_line([rf"\textbf{{{c}}}" if c and at in sheet.marked else c for c in cells]))
+        lines.append(_line([rf"\textbf{{{c}}}" if c and at in table.marked else c for c in cells]))
     lines += [
         r"\bottomrule",
         r"\end{tabular}}",
-        rf"\caption{{\textbf{{{escape(sheet.title)}.}} {escape(sheet.note)}}}",
-        rf"\label{{tab:{sheet.name}}}",
+        rf"\caption{{\textbf{{{escape(table.title)}.}} {escape(table.note)}}}",
+        rf"\label{{tab:{table.name}}}",
         r"\end{table}",
         "",
     ]
     return "\n".join(lines)
 
 
-def _width(sheet: Sheet) -> int:
-    lines = (sheet.head, *sheet.rows)
-    return sum(max(len(line[at]) for line in lines) + 2 for at in range(len(sheet.head)))
+def _width(table: ReportTable) -> int:
+    lines = (table.head, *table.rows)
+    return sum(max(len(line[at]) for line in lines) + 2 for at in range(len(table.head)))
 
 
 def _line(cells: Sequence[str]) -> str:

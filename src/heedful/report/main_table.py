@@ -1,9 +1,9 @@
 """The main table: every main arm, then the oracles."""
 
-from heedful.report.arms import HEEDFUL, Arm
-from heedful.report.evaluate import Evaluation
-from heedful.report.sheet import Sheet
-from heedful.report.wording import change, listed, p_value, percent, plain, share
+from heedful.evaluation.arms import HEEDFUL, Arm
+from heedful.evaluation.evaluate import Evaluation
+from heedful.report.phrases import change, listed, p_value, percent, plain, share
+from heedful.report.report_table import ReportTable
 
 MAIN_HEAD = (
     "Arm",
@@ -26,7 +26,7 @@ def rows_of(evaluation: Evaluation) -> str:
     )
 
 
-def main_table(evaluation: Evaluation) -> Sheet:
+def main_table(evaluation: Evaluation) -> ReportTable:
     """Every main arm, then the oracles."""
     oracle = evaluation.oracle
     blank = ("",) * (len(MAIN_HEAD) - 2)
@@ -45,7 +45,7 @@ def main_table(evaluation: Evaluation) -> Sheet:
         if evaluation.tasks < evaluation.heedful.n
         else ""
     )
-    return Sheet(
+    return ReportTable(
         name="main",
         title="All arms on the test side",
         note=(

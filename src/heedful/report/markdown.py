@@ -2,25 +2,25 @@
 
 from collections.abc import Sequence
 
-from heedful.report.sheet import Sheet
+from heedful.report.report_table import ReportTable
 
 
-def markdown_report(title: str, paragraphs: Sequence[str], sheets: Sequence[Sheet]) -> str:
+def markdown_report(title: str, paragraphs: Sequence[str], tables: Sequence[ReportTable]) -> str:
     """A title, paragraphs, then the tables."""
     parts = [f"# {escape(title)}", *(escape(paragraph) for paragraph in paragraphs)]
-    for sheet in sheets:
-        parts += [f"## {escape(sheet.title)}", _table(sheet), escape(sheet.note)]
+    for table in tables:
+        parts += [f"## {escape(table.title)}", _table(table), escape(table.note)]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(sheet: Sheet) -> str:
-    if not sheet.rows:
-        return escape(sheet.empty)
-    rule = ["---" if at == 0 or at in sheet.words else "---:" for at in range(len(sheet.head))]
-    lines = [_line(sheet.head), f"| {' | '.join(rule)} |"]
-    for at, row in enumerate(sheet.rows):
+def _table(table: ReportTable) -> str:
+    if not table.rows:
+        return escape(table.empty)
+    rule = ["---" if at == 0 or at in table.words else "---:" for at in range(len(table.head))]
+    lines = [_line(table.head), f"| {' | '.join(rule)} |"]
+    for at, row in enumerate(table.rows):
         cells = [escape(cell) for cell in row]
-        lines.append(_joined([f"**{cell}**" if cell and at in sheet.marked else cell for cell in cells]))
+        lines.append(_joined([f"**{cell}**" if cell and at in table.marked else cell for cell in cells]))
     return "\n".join(lines)
 
 

@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from html import escape
 
-from heedful.report.drawing import Drawing
-from heedful.report.evaluate import Evaluation
-from heedful.report.finding import Finding
+from heedful.evaluation.evaluate import Evaluation
+from heedful.report.conclusion import Conclusion
+from heedful.report.phrases import policy_words, times
 from heedful.report.protocol_tables import alarms, model_name
-from heedful.report.sheet import Sheet
+from heedful.report.report_table import ReportTable
 from heedful.report.style import STYLE
-from heedful.report.wording import policy_words, times
+from heedful.report.svg import Figure
 
-Part = Sheet | Drawing | str | None
+Part = ReportTable | Figure | str | None
 Section = tuple[str, Sequence[Part]]
 
 
-def page(evaluation: Evaluation, finding: Finding, first: Sequence[Part], rest: Sequence[Section]) -> str:
+def page(
+    evaluation: Evaluation, conclusion: Conclusion, first: Sequence[Part], rest: Sequence[Section]
+) -> str:
     """The result with the figure and the table of `first` make the first screen."""
     title = evaluation.lock.study
     links = " · ".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _ in rest)
@@ -24,7 +26,7 @@ def page(evaluation: Evaluation, finding: Finding, first: Sequence[Part], rest: 
         [
             f"<h1>{escape(title)}</h1>",
             _alarms(evaluation),
-            f'<div class="first"><div>{_words(evaluation, finding)}</div>',
+            f'<div class="first"><div>{_words(evaluation, conclusion)}</div>',
             *(_part(part) for part in first),
             "</div>",
             _notes(evaluation),
@@ -54,7 +56,7 @@ def _whole(title: str, body: Sequence[str]) -> str:
     )
 
 
-def _words(evaluation: Evaluation, finding: Finding) -> str:
+def _words(evaluation: Evaluation, conclusion: Conclusion) -> str:
     lock = evaluation.lock
     about = (
         f"{lock.benchmark} · {model_name(evaluation)} · locked {lock.locked_at} ({lock.lock[:12]}) · "
@@ -62,8 +64,8 @@ def _words(evaluation: Evaluation, finding: Finding) -> str:
     )
     lines = [
         f'<p class="about">{escape(about)}</p>',
-        f'<p class="result {finding.tone}">{escape(finding.headline)}</p>',
-        *(f"<p>{escape(sentence)}</p>" for sentence in finding.further),
+        f'<p class="result {conclusion.tone}">{escape(conclusion.headline)}</p>',
+        *(f"<p>{escape(sentence)}</p>" for sentence in conclusion.further),
         f'<p class="policy"><b>The policy:</b> {escape(policy_words(lock.policy))}</p>',
     ]
     return "\n".join(lines)
@@ -98,7 +100,7 @@ def _part(part: Part, under: str = "") -> str:
         return ""
     if isinstance(part, str):
         return f"<p>{escape(part)}</p>"
-    if isinstance(part, Drawing):
+    if isinstance(part, Figure):
         return f"<figure>{part.svg}<figcaption>{escape(part.caption)}</figcaption></figure>"
     title = escape(part.title)
     if part.folded:
@@ -106,25 +108,25 @@ def _part(part: Part, under: str = "") -> str:
     return f'<div class="table">{"" if part.title == under else f"<h3>{title}</h3>"}{_table(part)}</div>'
 
 
-def _table(sheet: Sheet) -> str:
-    if not sheet.rows:
-        return f'<p class="empty">{escape(sheet.empty)}</p>'
-    kinds = ["w" if at == 0 or at in sheet.words else "n" for at in range(len(sheet.head))]
-    heads = zip(kinds, sheet.head, strict=True)
+def _table(table: ReportTable) -> str:
+    if not table.rows:
+        return f'<p class="empty">{escape(table.empty)}</p>'
+    kinds = ["w" if at == 0 or at in table.words else "n" for at in range(len(table.head))]
+    heads = zip(kinds, table.head, strict=True)
     head = "".join(f'<th class="{kind}" scope="col">{escape(cell)}</th>' for kind, cell in heads)
-    body = "\n".join(_row(row, kinds, _look(sheet, at)) for at, row in enumerate(sheet.rows))
+    body = "\n".join(_row(row, kinds, _look(table, at)) for at, row in enumerate(table.rows))
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(sheet.title)}">'
-        f'<table id="table-{sheet.name}"><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
+        f'<table id="table-{table.name}"><thead><tr>{head}</tr></thead>'
         f"<tbody>\n{body}\n</tbody></table></div>"
-        f'<p class="note">{escape(sheet.note)}</p>'
+        f'<p class="note">{escape(table.note)}</p>'
     )
 
 
-def _look(sheet: Sheet, at: int) -> str:
-    if at in sheet.warned:
+def _look(table: ReportTable, at: int) -> str:
+    if at in table.warned:
         return ' class="warned"'
-    return ' class="marked"' if at in sheet.marked else ""
+    return ' class="marked"' if at in table.marked else ""
 
 
 def _row(row: Sequence[str], kinds: Sequence[str], look: str) -> str:

@@ -1,11 +1,10 @@
 """The tables about how the study was done: cost, what was locked, the journal, the fit, the certificate."""
 
-from heedful.protocol.lock import OPENED
-from heedful.report.cost import Spend
-from heedful.report.evaluate import Evaluation
-from heedful.report.locked import HarmCertificate, KindOf
-from heedful.report.sheet import Sheet
-from heedful.report.wording import (
+from heedful.evaluation.cost import Spend
+from heedful.evaluation.evaluate import Evaluation
+from heedful.protocol.events import OPENED
+from heedful.protocol.fit_result import HarmCertificate
+from heedful.report.phrases import (
     duration,
     p_value,
     percent,
@@ -15,6 +14,7 @@ from heedful.report.wording import (
     signed,
     times,
 )
+from heedful.report.report_table import ReportTable
 
 
 def alarms(evaluation: Evaluation) -> list[str]:
@@ -33,7 +33,7 @@ def alarms(evaluation: Evaluation) -> list[str]:
     return said
 
 
-def cost_table(evaluation: Evaluation) -> Sheet:
+def cost_table(evaluation: Evaluation) -> ReportTable:
     """What was decoded, and the least that rerunning would have cost."""
     cost = evaluation.cost
 
@@ -46,7 +46,7 @@ def cost_table(evaluation: Evaluation) -> Sheet:
         tokens=cost.fit.tokens + cost.test.tokens,
         seconds=cost.fit.seconds + cost.test.seconds,
     )
-    return Sheet(
+    return ReportTable(
         name="cost",
         title="Cost",
         note=(
@@ -66,7 +66,7 @@ def cost_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def locked_table(evaluation: Evaluation) -> Sheet:
+def locked_table(evaluation: Evaluation) -> ReportTable:
     """What was fixed, with digests."""
     lock = evaluation.lock
     sides = ", ".join(f"{side} {len(ids):,}" for side, ids in lock.splits.items())
@@ -82,7 +82,7 @@ def locked_table(evaluation: Evaluation) -> Sheet:
         ("planned statistics", "; ".join(lock.statistics)),
         *((f"digest of {name}", digest) for name, digest in lock.digests.items()),
     ]
-    return Sheet(
+    return ReportTable(
         name="locked",
         title="What was locked",
         note="Fixed before the test side was opened; testing refuses to start if any of it moved.",
@@ -97,11 +97,11 @@ def model_name(evaluation: Evaluation) -> str:
     return evaluation.lock.model.name.replace("\\", "/").rstrip("/").rpartition("/")[2] or "default"
 
 
-def journal_table(evaluation: Evaluation) -> Sheet:
+def journal_table(evaluation: Evaluation) -> ReportTable:
     """Every event of the study."""
     mine = evaluation.lock.lock
     opened = [at for at, event in enumerate(evaluation.events) if event.event == OPENED]
-    return Sheet(
+    return ReportTable(
         name="journal",
         title="Journal of the study",
         note=f"The test side was opened {times(evaluation.openings)}.",
@@ -120,33 +120,33 @@ def journal_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def fit_table(evaluation: Evaluation) -> Sheet:
+def fit_table(evaluation: Evaluation) -> ReportTable:
     """The best kinds by cross-validation, and the optimism of the choice."""
     story = evaluation.lock.fit
     policies = _policies(evaluation, story.policies or evaluation.cost.policies)
-    return Sheet(
+    return ReportTable(
         name="fit",
         title="How the policy was chosen",
         note=(
-            f"{_named(story.kind)}, out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
+            f"{story.kind}, out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
             f"Objective (accuracy less the cost of calls) {plain(story.objective, 4)} on the rows it was "
             f"tuned on, {plain(story.held_out_objective, 4)} on held-out folds: optimism "
             f"{signed(story.optimism, 4)}. The table holds the best kinds by cross-validation."
         ),
         head=("Kind", "Objective", "Accuracy", "Calls"),
         rows=tuple(
-            (_named(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
+            (str(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
             for one in story.leaders
         ),
     )
 
 
-def certificate_table(evaluation: Evaluation) -> Sheet | None:
+def certificate_table(evaluation: Evaluation) -> ReportTable | None:
     """The harm limit and the path of tests; None for a study without a limit."""
     certificate = evaluation.lock.fit.certificate
     if certificate is None:
         return None
-    return Sheet(
+    return ReportTable(
         name="certificate",
         title="Harm certificate",
         note=certificate_words(certificate) + _chosen_again(evaluation.lock.choices),
@@ -194,8 +194,3 @@ def _chosen_again(choices: int) -> str:
         f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each "
         "was another chance to be certified, so the confidence is less than stated."
     )
-
-
-def _named(kind: KindOf) -> str:
-    chain = " → ".join((kind.first, *kind.sources))
-    return f"{kind.family} {chain}" + (f" by {kind.signal}" if kind.signal else "")

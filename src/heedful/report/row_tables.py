@@ -1,15 +1,15 @@
 """The tables about rows and entries: accuracy by confidence, coverage, helps and hurts by entry."""
 
-from heedful.report.components import SIGNAL
-from heedful.report.evaluate import Evaluation
-from heedful.report.sheet import Sheet
-from heedful.report.wording import p_value, plain, share, signed
+from heedful.evaluation.components import SIGNAL
+from heedful.evaluation.evaluate import Evaluation
+from heedful.report.phrases import p_value, plain, share, signed
+from heedful.report.report_table import ReportTable
 
 
-def bins_table(evaluation: Evaluation) -> Sheet:
+def bins_table(evaluation: Evaluation) -> ReportTable:
     """Accuracy by confidence of the first pass."""
     names = tuple(evaluation.bins[0].right) if evaluation.bins else ()
-    return Sheet(
+    return ReportTable(
         name="bins",
         folded=True,
         title="Accuracy by confidence",
@@ -27,9 +27,9 @@ def bins_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def coverage_table(evaluation: Evaluation) -> Sheet:
+def coverage_table(evaluation: Evaluation) -> ReportTable:
     """Risk and coverage of the baseline."""
-    return Sheet(
+    return ReportTable(
         name="coverage",
         folded=True,
         title="Risk and coverage",
@@ -42,10 +42,10 @@ def coverage_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def entries_table(evaluation: Evaluation) -> Sheet:
+def entries_table(evaluation: Evaluation) -> ReportTable:
     """Entries that moved most answers to one side."""
     recalled = ", ".join(f"{one.bank} {one.recalled}" for one in evaluation.entries)
-    return Sheet(
+    return ReportTable(
         name="entries",
         title="Helps and hurts by entry",
         note=(

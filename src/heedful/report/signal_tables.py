@@ -1,18 +1,18 @@
 """The tables about confidence: signals, thresholds, calibration, separability."""
 
-from heedful.report.components import SIGNAL
-from heedful.report.diagnostics import Separability
-from heedful.report.evaluate import Evaluation
+from heedful.evaluation.components import SIGNAL
+from heedful.evaluation.diagnostics import Separability
+from heedful.evaluation.evaluate import Evaluation
+from heedful.evaluation.sweeps import ThresholdPoint
 from heedful.report.main_table import rows_of
-from heedful.report.sheet import Sheet
-from heedful.report.sweeps import ThresholdPoint
-from heedful.report.wording import change, figure, measured, p_value, percent, plain, share, signed
+from heedful.report.phrases import change, figure, measured, p_value, percent, plain, share, signed
+from heedful.report.report_table import ReportTable
 from heedful.stats.intervals import Interval
 
 
-def signals_table(evaluation: Evaluation) -> Sheet:
+def signals_table(evaluation: Evaluation) -> ReportTable:
     """Gate by each signal."""
-    return Sheet(
+    return ReportTable(
         name="signals",
         title="Signal sweep",
         note=(
@@ -47,12 +47,12 @@ def signals_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def thresholds_table(evaluation: Evaluation) -> Sheet:
+def thresholds_table(evaluation: Evaluation) -> ReportTable:
     """The locked policy at other thresholds."""
     found = evaluation.thresholds
     points = [] if found is None else [("chosen", found.chosen), *(("", point) for point in found.points)]
     rows = 0 if found is None else found.fit_rows
-    return Sheet(
+    return ReportTable(
         name="thresholds",
         folded=True,
         title="The locked policy at other thresholds",
@@ -77,7 +77,7 @@ def _threshold(point: ThresholdPoint) -> tuple[str, ...]:
     )
 
 
-def calibration_table(evaluation: Evaluation) -> Sheet:
+def calibration_table(evaluation: Evaluation) -> ReportTable:
     """Raw and Platt-scaled confidence."""
     rows = []
     for one in evaluation.calibration:
@@ -86,7 +86,7 @@ def calibration_table(evaluation: Evaluation) -> Sheet:
             cells = (str(found.n), plain(found.ece, 4), measured(scaled.brier, 4), measured(scaled.nll, 4))
             rows.append((one.source, kind, *cells))
     fitted = ", ".join(f"{one.source} {one.fit_rows}" for one in evaluation.calibration)
-    return Sheet(
+    return ReportTable(
         name="calibration",
         title="Calibration",
         note=(
@@ -101,9 +101,9 @@ def calibration_table(evaluation: Evaluation) -> Sheet:
     )
 
 
-def separability_table(evaluation: Evaluation) -> Sheet:
+def separability_table(evaluation: Evaluation) -> ReportTable:
     """Does confidence rank helps above hurts, and which bank does more of either."""
-    return Sheet(
+    return ReportTable(
         name="separability",
         title="Separability and bank asymmetry",
         note=(

@@ -6,11 +6,11 @@ from math import isfinite
 from typing import Any
 
 from heedful.decisions import policy_fields
-from heedful.report.arms import Arm, Paired
-from heedful.report.evaluate import Evaluation
-from heedful.report.finding import find
+from heedful.evaluation.arms import Arm, PairedChange
+from heedful.evaluation.evaluate import Evaluation
+from heedful.report.conclusion import conclude
+from heedful.report.phrases import policy_words
 from heedful.report.protocol_tables import model_name
-from heedful.report.wording import policy_words
 from heedful.stats.intervals import Interval
 
 
@@ -40,14 +40,14 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "lock": lock.lock,
         "locked_at": lock.locked_at,
         "notes": lock.notes,
-        "finding": asdict(find(evaluation)),
+        "finding": asdict(conclude(evaluation)),
         "policy": policy_fields(lock.policy),
         "policy_in_words": policy_words(lock.policy),
         "questions": evaluation.tasks,
         "seeds": list(lock.seeds),
         "missing": list(evaluation.missing),
         "damaged_rows": evaluation.damaged,
-        "journal": [asdict(event) for event in evaluation.events],
+        "journal": [{"at": e.at, "event": e.event, "lock": e.lock} for e in evaluation.events],
     }
 
 
@@ -114,7 +114,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _paired(paired: Paired) -> dict[str, Any]:
+def _paired(paired: PairedChange) -> dict[str, Any]:
     return {
         "delta": _interval(paired.delta),
         "mcnemar_p": paired.p,

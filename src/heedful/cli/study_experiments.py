@@ -1,0 +1,271 @@
+"""`heedful study counterfactual` and its like: questions asked of a study about its banks."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from heedful.cli.bank_build import WriterModel, WriterUrl, WriterWeights
+from heedful.cli.options import Json
+from heedful.cli.output import print_json, result, say
+from heedful.cli.recording_progress import recording_progress
+from heedful.cli.study import Data, Place, open_study, open_study_model
+from heedful.types import Side
+
+if TYPE_CHECKING:
+    from heedful.experiments.variant import Experiment
+    from heedful.report.pages.experiment_page import ExperimentPage
+
+SourceName = Annotated[
+    str | None, typer.Option("--source", help="The source whose bank it is about [default: the only one].")
+]
+AskedSide = Annotated[
+    Side, typer.Option("--side", help="Which rows; the test side only after heedful study test.")
+]
+Rows = Annotated[
+    int | None, typer.Option("--rows", min=1, help="Only so many tasks, drawn by the seed [all].")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands part of `heedful study`."""
+    app.command()(refine)
+    app.command()(credit)
+    app.command()(counterfactual)
+    app.command()(controls)
+    app.command()(sensitivity)
+
+
+def refine(
+    context: typer.Context,
+    place: Place,
+    source: SourceName = None,
+    iterations: Annotated[int, typer.Option(min=1, help="At most this many rounds.")] = 2,
+    rule: Annotated[
+        Literal["betting", "hoeffding", "hoeffding-paper"], typer.Option(help="When an entry is condemned.")
+    ] = "betting",
+    confidence: Annotated[float, typer.Option(help="How sure the rule must be.")] = 0.95,
+    max_share: Annotated[float, typer.Option(help="At most this share of the bank goes in a round.")] = 0.25,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let a writer put a better rule in the place of what goes.")
+    ] = False,
+    writer_url: WriterUrl = None,
+    writer_model: WriterModel = None,
+    writer_weights: WriterWeights = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
+    from heedful.cli.bank_build import open_writer
+    from heedful.cli.resources import pull_weights
+    from heedful.experiments.refine import RefineResult, Writer, bank_label
+    from heedful.experiments.refine import refine as run
+    from heedful.governance.retire import RetirementTerms
+    from heedful.memory.embed import MiniLM
+    from heedful.report.pages.refine_page import refine_page
+
+    terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share)
+    with _experiment("refine", place, data, source) as experiment:
+        writer = None
+        if replace:
+            model = open_writer(experiment.model, writer_url, writer_model, writer_weights)
+            writer = Writer(model=model, embedder=MiniLM(pull_weights("all-minilm-l6-v2")))
+        # by the bank that it starts from: a later run starts from another
+        name = f"{experiment.source}-{bank_label(experiment.setup, experiment.source, experiment.entries)}"
+
+        kept: list[_WrittenPage] = []
+
+        def keep(found: RefineResult) -> None:
+            kept.append(_write(context, experiment, refine_page(experiment.setup.study.name, found), name))
+
+        asyncio.run(run(experiment, terms, iterations, writer, keep))
+    _print(kept[0], json)
+
+
+def credit(
+    context: typer.Context,
+    place: Place,
+    source: SourceName = None,
+    side: AskedSide = "fit",
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Leave out each entry that was recalled with others, and see which one carries the outcome."""
+    from heedful.experiments.entry_credit import credit as run
+    from heedful.report.pages.credit_page import credit_page
+
+    with _experiment("credit", place, data, source, side) as experiment:
+        found = asyncio.run(run(experiment))
+    _show(context, experiment, credit_page(experiment.setup.study.name, found), json)
+
+
+def counterfactual(
+    context: typer.Context,
+    place: Place,
+    source: SourceName = None,
+    edits: Annotated[
+        Path | None,
+        typer.Option("--edits", help="JSON lines with entry, repair, corrupt [default: generated]."),
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many entries to edit when generating.")] = 8,
+    rows: Rows = None,
+    side: AskedSide = "fit",
+    seed: Seed = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Repair and corrupt entries, recall again or hold recalls fixed, and see what the content is worth."""
+    from heedful.experiments.counterfactual import counterfactual as run
+    from heedful.experiments.edits import read_edits
+    from heedful.report.pages.counterfactual_page import counterfactual_page
+
+    with _experiment("counterfactual", place, data, source, side, rows, seed) as experiment:
+        given = count if edits is None else read_edits(edits, experiment.entries, seed)
+        found = asyncio.run(run(experiment, given))
+    _show(context, experiment, counterfactual_page(experiment.setup.study.name, found), json)
+
+
+def controls(
+    context: typer.Context,
+    place: Place,
+    source: SourceName = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option("--rate", help="Share of bad entries; may be repeated [0.3]."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Kind of bad entries; may be repeated [all]."),
+    ] = None,
+    rows: Rows = None,
+    side: AskedSide = "fit",
+    seed: Seed = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Mix bad entries into a bank, and see what they do under each arm and how soon they are retired."""
+    from heedful.experiments.controls import controls as run
+    from heedful.governance.poison import KINDS
+    from heedful.report.pages.controls_page import controls_page
+
+    with _experiment("controls", place, data, source, side, rows, seed) as experiment:
+        found = asyncio.run(run(experiment, sorted(rate or [0.3]), kind or list(KINDS)))
+    _show(
+        context, experiment, controls_page(experiment.setup.study.name, experiment.source, side, found), json
+    )
+
+
+def sensitivity(
+    context: typer.Context,
+    place: Place,
+    source: SourceName = None,
+    size: Annotated[
+        list[float] | None, typer.Option("--size", help="Share of the bank; may be repeated [0.25 0.5 1].")
+    ] = None,
+    noise: Annotated[
+        list[float] | None, typer.Option("--noise", help="Share of bad entries; may be repeated [0.1 0.3].")
+    ] = None,
+    built: Annotated[
+        list[Path] | None,
+        typer.Option("--built", help="A bank made by heedful bank build, in its place; may be repeated."),
+    ] = None,
+    rows: Rows = None,
+    side: AskedSide = "fit",
+    seed: Seed = 0,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Vary a bank's size, noise and construction: what does that do to accuracy, harm and cost?"""
+    from heedful.errors import UsageError
+    from heedful.experiments.sensitivity import sensitivity as run
+    from heedful.report.pages.sensitivity_page import sensitivity_page
+
+    sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
+    if not all(0 < one <= 1 for one in sizes) or not all(0 < one < 1 for one in noises):
+        raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
+    with _experiment("sensitivity", place, data, source, side, rows, seed) as experiment:
+        found = asyncio.run(run(experiment, sizes, noises, built or []))
+    _show(
+        context,
+        experiment,
+        sensitivity_page(experiment.setup.study.name, experiment.source, side, found),
+        json,
+    )
+
+
+@contextmanager
+def _experiment(
+    name: str,
+    place: Path,
+    data: Path | None,
+    source: str | None,
+    side: Side = "fit",
+    rows: int | None = None,
+    seed: int = 0,
+) -> Iterator["Experiment"]:
+    """A question about a study's bank, with progress shown while it is asked."""
+    from heedful.experiments.variant import Experiment, bank_source
+
+    space, setup = open_study(place, data, None)
+    wanted = bank_source(setup, source)
+    model = open_study_model(setup)
+    with recording_progress() as tell:
+        yield Experiment(
+            name=name,
+            space=space,
+            setup=setup,
+            model=model,
+            source=wanted,
+            tell=tell,
+            side=side,
+            rows=rows,
+            seed=seed,
+        )
+
+
+class _WrittenPage(NamedTuple):
+    file: Path
+    text: str
+    summary: dict[str, Any]
+
+
+def _write(
+    context: typer.Context, experiment: "Experiment", page: "ExperimentPage", name: str | None = None
+) -> _WrittenPage:
+    """Write the page, by default that of the source and the side."""
+    from heedful.report.pages.experiment_page import write_page
+
+    file = (
+        experiment.space.folder / experiment.name / f"{name or f'{experiment.source}-{experiment.side}'}.html"
+    )
+    origin = experiment.origin(_command(context, experiment.setup.study.name))
+    return _WrittenPage(file, page.text, write_page(file, page, origin))
+
+
+def _show(context: typer.Context, experiment: "Experiment", page: "ExperimentPage", json: bool) -> None:
+    _print(_write(context, experiment, page), json)
+
+
+def _print(page: _WrittenPage, json: bool) -> None:
+    if json:
+        print_json(page.summary)
+        return
+    result().print(page.text, markup=False, soft_wrap=True)
+    say(f"the page: {page.file}")
+
+
+def _command(context: typer.Context, study: str) -> str:
+    """The command that is running, with the study by its name and without what does not change its result."""
+    words = ["heedful study", str(context.info_name), study]
+    for option in context.command.params:
+        value = context.params.get(str(option.name))
+        if option.param_type_name != "option" or option.name in ("data", "json") or value == option.default:
+            continue
+        for one in value if isinstance(value, list | tuple) else [value]:
+            told = one.name if isinstance(one, Path) else str(one)
+            words.append(option.opts[0] if one is True else f"{option.opts[0]} {told}")
+    return " ".join(words)

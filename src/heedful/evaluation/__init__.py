@@ -1,0 +1,1 @@
+"""What a study found, from its ledger and lock alone: numbers, no words."""

@@ -1,0 +1,109 @@
+"""A study evaluated: every number of the report, from the ledger and the lock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from heedful.evaluation.arms import BASELINE, HEEDFUL, UNLIMITED, Arm, PairedChange, compare, main_arms
+from heedful.evaluation.components import Isolation, isolate
+from heedful.evaluation.confidence_bins import ConfidenceBin, CoveragePoint, bin_rows, keep_surest
+from heedful.evaluation.cost import Cost, count_cost
+from heedful.evaluation.diagnostics import Separability, SourceCalibration, calibrate, separate
+from heedful.evaluation.entry_effects import BankEffects, weigh_entries
+from heedful.evaluation.oracle import Oracle, find_oracle
+from heedful.evaluation.study_data import StudyData
+from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
+from heedful.protocol.events import StudyEvent
+from heedful.protocol.lock import Lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """The locked policy against another arm: positive is in the policy's favour."""
+
+    arm: Arm
+    kind: Literal["always", "control", "unlimited"]
+    """Memory in every prompt, a control without memory, or the policy chosen without the harm limit."""
+    paired: PairedChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    lock: Lock
+    events: tuple[StudyEvent, ...]
+    openings: int
+    missing: tuple[str, ...]
+    """Sources of the study without a whole set of test passes."""
+    damaged: int
+    tasks: int
+    arms: tuple[Arm, ...]
+    oracle: Oracle
+    alternatives: tuple[Alternative, ...]
+    """Most often right first."""
+    isolation: Isolation
+    signals: tuple[SignalPoint, ...]
+    thresholds: ThresholdSweep | None
+    calibration: tuple[SourceCalibration, ...]
+    separability: tuple[Separability, ...]
+    bins: tuple[ConfidenceBin, ...]
+    coverage: tuple[CoveragePoint, ...]
+    entries: tuple[BankEffects, ...]
+    cost: Cost
+
+    @property
+    def baseline(self) -> Arm:
+        return next(arm for arm in self.arms if arm.name == BASELINE)
+
+    @property
+    def heedful(self) -> Arm:
+        return next(arm for arm in self.arms if arm.name == HEEDFUL)
+
+    @property
+    def every_arm(self) -> tuple[Arm, ...]:
+        """The main arms and the components."""
+        return (*self.arms, *(component.arm for component in self.isolation.components))
+
+
+def evaluate(data: StudyData) -> Evaluation:
+    """Replay and measure everything."""
+    arms = main_arms(data)
+    policy = arms[-1]
+    return Evaluation(
+        lock=data.lock,
+        events=data.events,
+        openings=data.openings,
+        missing=data.missing,
+        damaged=data.damaged,
+        tasks=len(set(data.tasks)),
+        arms=arms,
+        oracle=find_oracle(data, policy),
+        alternatives=_alternatives(data, arms),
+        isolation=isolate(data),
+        signals=sweep_signals(data),
+        thresholds=sweep_thresholds(data),
+        calibration=calibrate(data),
+        separability=separate(data),
+        bins=bin_rows(data),
+        coverage=keep_surest(data),
+        entries=weigh_entries(data),
+        cost=count_cost(data),
+    )
+
+
+def _kind_of(arm: Arm, banks: Sequence[str]) -> Literal["always", "control", "unlimited"]:
+    if arm.name == UNLIMITED:
+        return "unlimited"
+    return "always" if arm.policy.first in banks else "control"
+
+
+def _alternatives(data: StudyData, arms: tuple[Arm, ...]) -> tuple[Alternative, ...]:
+    *others, policy = arms[1:]
+    found = [
+        Alternative(
+            arm=arm,
+            kind=_kind_of(arm, data.banks),
+            paired=compare(data, policy.right, arm.right),
+        )
+        for arm in others
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.arm.accuracy.value, one.arm.calls, one.arm.name)))

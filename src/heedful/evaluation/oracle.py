@@ -1,0 +1,41 @@
+"""What a perfect choice among the recorded answers would reach, and how much of it was reached."""
+
+from dataclasses import dataclass
+
+from heedful.evaluation.arms import Arm
+from heedful.evaluation.study_data import StudyData
+from heedful.stats.intervals import Interval, share_of
+from heedful.stats.paired import gap_close
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oracle:
+    routed: Interval
+    """Right if the baseline, the first pass or, where the policy consults, any of its candidates is."""
+    all_banks: Interval
+    """Right if the baseline or any bank's pass is, on every row."""
+    gap_close: float | None
+    """(accuracy − baseline) / (routed oracle − baseline); None where there is no gap."""
+    gap_close_all: float | None
+
+
+def find_oracle(data: StudyData, arm: Arm) -> Oracle:
+    """The oracles of the locked policy."""
+    test, policy = data.test, arm.policy
+    consulted = test.replay(policy).consulted
+    routed = test.base_right | test.first(policy.first).right
+    for source in policy.sources[: policy.budget.passes]:
+        column = test.table.column(source)
+        routed = routed | (consulted & column.decoded & column.right)
+    anywhere = test.base_right
+    for bank in data.banks:
+        column = test.table.column(bank)
+        anywhere = anywhere | (column.decoded & column.right)
+    base = float(test.base_right.mean())
+    found, widest = share_of(routed, data.tasks), share_of(anywhere, data.tasks)
+    return Oracle(
+        routed=found,
+        all_banks=widest,
+        gap_close=gap_close(arm.accuracy.value, base, found.value),
+        gap_close_all=gap_close(arm.accuracy.value, base, widest.value),
+    )

@@ -1,0 +1,123 @@
+"""What a report is made of: the lock, the events, and both sides of the ledger as tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heedful.errors import LockError, UsageError
+from heedful.protocol.events import OPENED, RECORDED, WENT_ON, StudyEvent, events_of, read_events
+from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.lock import Lock, read_lock
+from heedful.protocol.passes_digest import has_fit_passes, passes_digest
+from heedful.protocol.replay import Replayer
+from heedful.protocol.table import Bools, Table, read_table
+from heedful.protocol.workspace import Workspace
+from heedful.types import Side
+
+SIDES: tuple[Side, Side] = ("fit", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyData:
+    """Everything the report may look at."""
+
+    lock: Lock
+    events: tuple[StudyEvent, ...]
+    fit: Replayer
+    test: Replayer
+    passes: Mapping[Side, Sequence[Pass]]
+    """All that was decoded for the study's rows, also for sources that are not whole or prompts of before."""
+    damaged: int
+    """Rows of the ledger that could not be read."""
+
+    @property
+    def banks(self) -> tuple[str, ...]:
+        """Memory sources that are whole on the test side."""
+        return tuple(name for name, kind in self.lock.kinds.items() if kind == "memory" and self.tested(name))
+
+    @property
+    def tuned_banks(self) -> tuple[str, ...]:
+        """Banks that are whole on both sides, so that something can be tuned for them."""
+        return tuple(name for name in self.banks if name in self.fit.table.columns)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Memory-free sources that are whole on the test side."""
+        return tuple(name for name, kind in self.lock.kinds.items() if kind != "memory" and self.tested(name))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Sources of the study that are not whole on the test side."""
+        return tuple(name for name in self.lock.kinds if not self.tested(name))
+
+    @property
+    def openings(self) -> int:
+        return sum(event.event == OPENED for event in self.events)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The task of each test row."""
+        return self.test.table.tasks
+
+    @property
+    def once(self) -> Bools:
+        """Test rows of the first seed: recalls and greedy passes are the same under every seed."""
+        seeds = np.array(self.test.table.seeds)
+        return np.asarray(seeds == seeds[0])
+
+    def tested(self, source: str) -> bool:
+        return source in self.test.table.columns
+
+    def rng(self) -> np.random.Generator:
+        """The same draws every time, set by the lock: equal answers get equal intervals."""
+        return np.random.default_rng(int(self.lock.lock[:16], 16))
+
+
+def read_study_data(space: Workspace) -> StudyData:
+    """Read a study's folder; refuses a lock or fit passes that moved since the lock was made."""
+    lock = read_lock(space.lock)
+    ledger = Ledger(space.ledger)
+    if not has_fit_passes(lock.digests, ledger):
+        raise LockError(
+            f"the lock of {lock.study} is broken: the fit passes in the ledger moved since {lock.locked_at}"
+        )
+    fit, test = (Replayer(_side(ledger, side, lock.splits[side], lock.seeds)) for side in SIDES)
+    _refuse_other_test_passes(space, lock.lock, ledger)
+    return StudyData(
+        lock=lock,
+        events=tuple(read_events(space.events)),
+        fit=fit,
+        test=test,
+        passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
+        damaged=len(ledger.damage),
+    )
+
+
+def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
+    """Test passes count when the event log tells that they were opened, and as they were when that ended."""
+    events = [e for e in events_of(space.events, lock) if e.event in (OPENED, WENT_ON, RECORDED)]
+    if not any(event.event == OPENED for event in events):
+        raise LockError(f"{space.events} does not tell that the test side was opened: put the file back")
+    last = events[-1]
+    if last.event == RECORDED and last.passes not in ("", passes_digest(ledger, "test")):
+        raise LockError(
+            f"the test passes in {space.ledger} moved since {last.at}, when the last was recorded: "
+            "put them back, or run heedful study test to record what is missing"
+        )
+
+
+def _passes(ledger: Ledger, side: Side, lock: Lock) -> list[Pass]:
+    tasks = set(lock.splits[side])
+    return [row for row in ledger.distinct() if row.side == side and row.task in tasks]
+
+
+def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
+    try:
+        return read_table(ledger, side, tasks, seeds)
+    except UsageError as error:
+        step = "record" if side == "fit" else "test"
+        raise UsageError(
+            f"the {side} side is not whole in the ledger, so there is nothing to report: "
+            f"run heedful study {step} (what is recorded is kept)"
+        ) from error

@@ -1,0 +1,60 @@
+"""Evidence of a study: what each recalled entry did to the tasks of the fit side."""
+
+from heedful.errors import UsageError
+from heedful.protocol.fit_result import read_fit
+from heedful.protocol.harm import choosing_rows
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.replay import Replayer
+from heedful.protocol.study import read_study
+from heedful.protocol.table import Table, read_table
+from heedful.protocol.workspace import Workspace
+from heedful.types import Evidence, Policy
+
+
+def study_evidence(space: Workspace, source: str) -> list[Evidence]:
+    """Evidence from a study's fit side: the rows that its policy routes to the source, all before a fit.
+
+    With a harm limit without the rows that certify: what they say may have no part in making a bank.
+    """
+    table = choosing_rows(_fit_table(space, source), read_study(space.study).fit)
+    policy = read_fit(space.fit).policy if space.fit.exists() else None
+    return table_evidence(table, source, policy)
+
+
+def table_evidence(table: Table, source: str, policy: Policy | None = None) -> list[Evidence]:
+    """Right with the source minus right without it, on every routed row, to each recalled entry.
+
+    Under a policy that asks the source after the first pass, those are the rows on which it asks it;
+    else all on which the source had something to add.
+    """
+    routed = table.column(source).decoded
+    if policy is not None and source in policy.sources[: policy.budget.passes]:
+        routed = Replayer(table).replay(policy).decoded[policy.sources.index(source)]
+    plain, column = table.column("none"), table.column(source)
+    return [
+        Evidence(
+            entry=seen.entry,
+            version=seen.version,
+            task=table.tasks[at],
+            utility=float(column.right[at]) - float(plain.right[at]),
+        )
+        for at in routed.nonzero()[0]
+        for seen in column.passes[at].recalls
+    ]
+
+
+def _fit_table(space: Workspace, source: str) -> Table:
+    """The rows of the fit side that are recorded both without memory and with the source."""
+    study = read_study(space.study)
+    ledger = Ledger(space.ledger)
+    passes = [row for row in ledger.passes.values() if row.side == "fit"]
+    if not passes:
+        raise UsageError(f"the ledger {space.ledger} is empty: heedful study record fills it")
+    banks = [name for name, settings in study.sources.items() if settings.kind == "memory"]
+    if source not in banks:
+        raise UsageError(f"the study {study.name} has no bank {source!r}; it has {', '.join(banks)}")
+    told = {row.task for row in passes if row.record.source == source}
+    shared = [row.task for row in passes if row.record.source == "none" and row.task in told]
+    if not shared:
+        raise UsageError(f"nothing of {source} is recorded yet: heedful study record goes on")
+    return read_table(ledger, "fit", list(dict.fromkeys(shared)), study.seeds)

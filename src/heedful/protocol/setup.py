@@ -1,0 +1,125 @@
+"""A study made ready: benchmark, rows, banks, sources."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from heedful.benchmarks import BENCHMARKS
+from heedful.benchmarks.items import data_folder
+from heedful.benchmarks.questions import OwnQuestions
+from heedful.errors import LeakError, UsageError
+from heedful.memory.bank import MemoryBank
+from heedful.memory.formats import read_entries
+from heedful.ports import Benchmark, Source
+from heedful.protocol.splits import Splits, split
+from heedful.protocol.study import SourceSettings, Study, read_study
+from heedful.protocol.workspace import read_json_lines
+from heedful.sources import MemorySource, ReflectSource, RetrySource, VerifySource, VoteSource
+from heedful.types import Entry, Side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySetup:
+    """Everything a study works with but the model."""
+
+    study: Study
+    folder: Path
+    """Where the study file is; banks and questions are found relative to it."""
+    benchmark: Benchmark
+    splits: Splits
+    banks: Mapping[str, MemoryBank]
+    dropped: Mapping[str, Sequence[str]]
+    """Per bank, the ids of entries that were left out because their question is asked."""
+
+    def sources(self, side: Side, seed: int) -> dict[str, Source]:
+        """The sources that are recorded on a side, `none` first."""
+        named: dict[str, Source] = {"none": RetrySource()}
+        for name, settings in self.study.sources.items():
+            if side in settings.sides:
+                named[name] = self._source(name, settings, seed)
+        return named
+
+    def _source(self, name: str, settings: SourceSettings, seed: int) -> Source:
+        if settings.kind == "memory":
+            return MemorySource(
+                bank=self.banks[name],
+                placement=settings.placement,
+                limit=settings.limit,
+                heading=settings.heading,
+            )
+        if settings.kind == "retry":
+            warmth = settings.temperature or 0.0
+            return RetrySource(temperature=warmth, seed=seed * 1000 + 1 if warmth > 0 else None)
+        temperature = settings.temperature or 0.7
+        if settings.kind == "vote":
+            return VoteSource(temperature=temperature, seed=seed)
+        if settings.kind == "verify":
+            return VerifySource(temperature=temperature, seed=seed)
+        return ReflectSource()
+
+
+def prepare(file: Path, data: Path | None) -> StudySetup:
+    """Read a study file, draw its rows and build its banks without anything from the test side."""
+    study = read_study(file)
+    folder = file.parent
+    benchmark = _benchmark(study, folder)
+    splits = split(benchmark, folder if study.questions else data_folder(data), study.split)
+    banks, dropped = {}, {}
+    for name, settings in study.sources.items():
+        if settings.kind == "memory":
+            entries = _entries(settings, folder, benchmark, splits)
+            kept = splits.unasked(entries)
+            left_out = [entry.id for entry in entries if entry not in kept]
+            if settings.bank != "pool" and left_out:
+                raise LeakError(
+                    f"the bank {settings.bank} holds questions that are asked, on the fit or the test side "
+                    f"({', '.join(left_out)}): take these entries out"
+                )
+            banks[name] = MemoryBank(name, kept, method=settings.recall, threshold=settings.threshold)
+            dropped[name] = left_out
+    return StudySetup(
+        study=study, folder=folder, benchmark=benchmark, splits=splits, banks=banks, dropped=dropped
+    )
+
+
+def _benchmark(study: Study, folder: Path) -> Benchmark:
+    own = study.questions
+    if own is None:
+        if study.benchmark not in BENCHMARKS:
+            raise UsageError(f"there is no benchmark {study.benchmark!r}; choose {', '.join(BENCHMARKS)}")
+        return BENCHMARKS[study.benchmark]
+    return OwnQuestions(
+        name=study.name,
+        fit=Path(own.file or own.fit),
+        test=Path(own.test) if own.test else None,
+        metric=own.metric,
+        instructions=own.instructions,
+        answer_pattern=own.answer_pattern,
+        max_tokens=own.max_tokens,
+        seed=study.split.seed,
+        folder=folder,
+    )
+
+
+def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
+    if settings.bank != "pool":
+        return read_entries(folder / settings.bank)[0]
+    made = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
+    if not settings.responses:
+        return [entry for _, entry in made if entry is not None]
+    worked = read_responses(folder / settings.responses)
+    return [replace(entry, response=worked[id]) for id, entry in made if entry is not None and id in worked]
+
+
+class WorkedAnswer(msgspec.Struct, forbid_unknown_fields=True):
+    """The worked answer to a row, without the row's text."""
+
+    id: str
+    response: str
+
+
+def read_responses(file: Path) -> dict[str, str]:
+    """Worked answers by row from a JSONL file."""
+    return {row.id: row.response for _, row in read_json_lines(file, WorkedAnswer, "a worked answer")}

@@ -1,0 +1,202 @@
+"""The steps of a study, each on its own: record, fit, lock, test."""
+
+from collections.abc import Set
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from heedful.errors import LockError, LogprobError, UsageError
+from heedful.ports import Model
+from heedful.protocol.endpoint_probe import probe
+from heedful.protocol.events import (
+    CHOSE,
+    LOCKED,
+    OPENED,
+    RECORDED,
+    WENT_ON,
+    events_of,
+    harm_choices,
+    log_event,
+)
+from heedful.protocol.fit import fit
+from heedful.protocol.fit_result import FitResult, read_fit, to_fields
+from heedful.protocol.harm import certifying_tasks, fit_within_limit
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, write_lock
+from heedful.protocol.passes_digest import passes_digest
+from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
+from heedful.protocol.setup import StudySetup
+from heedful.protocol.table import Table, read_table
+from heedful.protocol.workspace import Workspace, tasks_looked_at, write_json
+from heedful.stages.compose import first_prompt
+from heedful.stages.confidence import check_logprobs
+from heedful.types import Side, digest_of
+
+
+async def record(
+    space: Workspace, setup: StudySetup, model: Model, side: Side, on_progress: OnProgress
+) -> Ledger:
+    """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
+    await refuse_senseless_logprobs(setup, model)
+    return await fill(space, setup, model, side, on_progress, refined_ledger(space, setup))
+
+
+async def fill(
+    space: Workspace,
+    setup: StudySetup,
+    model: Model,
+    side: Side,
+    on_progress: OnProgress,
+    parent: Ledger | None = None,
+) -> Ledger:
+    """Let the study's ledger have every pass of a side: copied from the parent where that has it."""
+    with Ledger(space.ledger, parent) as ledger:
+        await Recorder(recording_of(setup, side), model, ledger, on_progress).run(setup.study.model.slots)
+    return ledger
+
+
+def recording_of(setup: StudySetup, side: Side) -> Recording:
+    """Every pass of a side."""
+    return Recording(
+        side=side,
+        items=setup.splits.asked(side),
+        sources={seed: setup.sources(side, seed) for seed in setup.study.seeds},
+        benchmark=setup.benchmark,
+    )
+
+
+def refined_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
+    """The passes of the round of `heedful study refine` that made a bank of the study: they lie beside it."""
+    for source in setup.study.sources.values():
+        beside = (space.folder / source.bank).parent / "ledger.jsonl"
+        if source.kind == "memory" and beside != space.ledger and beside.exists():
+            return Ledger(beside)
+    return None
+
+
+async def refuse_senseless_logprobs(setup: StudySetup, model: Model) -> None:
+    """Stop before anything is recorded when the model's log-probs cannot be used: no silent stand-in."""
+    items = setup.splits.fit or setup.splits.test
+    decode = await model.decode(first_prompt(setup.benchmark.task(items[0])))
+    try:
+        check_logprobs(decode)
+    except LogprobError as error:
+        raise LogprobError(f"nothing was recorded: {error}") from error
+
+
+def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
+    """Choose a policy from the fit side and write it down with how it was chosen."""
+    table = side_table(space, setup, "fit")
+    refuse_stale(table, setup)
+    banks = policy_banks(setup, table)
+    settings = setup.study.fit
+    found = fit(table, banks, settings)
+    if settings.harm_limit is not None:
+        refuse_looked_at(space, certifying_tasks(table, settings))
+        found = replace(fit_within_limit(table, banks, settings), unlimited=found)
+    found = replace(found, passes=passes_digest(Ledger(space.ledger), "fit"))
+    found = replace(found, made_of=fit_digest(setup, found))
+    if settings.harm_limit is not None and found.made_of not in harm_choices(space.events):
+        log_event(space.events, CHOSE, "", now(), made_of=found.made_of)
+    write_json(space.fit, to_fields(found))
+    return found
+
+
+def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
+    """Refuse to certify a harm limit on rows that had a part in refining a bank."""
+    if shared := certifying & tasks_looked_at(space):
+        raise LockError(
+            f"a bank was refined on {len(shared)} of the {len(certifying)} rows that would certify the harm "
+            "limit: set harm_limit, [fit] seed and [split] before heedful study refine, in a new folder"
+        )
+
+
+def fit_digest(setup: StudySetup, fitted: FitResult) -> str:
+    """A digest of what a fit found, and of all that it hangs on beside the passes."""
+    study = setup.study
+    return digest_of(
+        {
+            "found": to_fields(replace(fitted, made_of="")),
+            "settings": msgspec.to_builtins(study.fit),
+            "banks": {name: msgspec.to_builtins(study.sources[name]) for name in setup.banks},
+            "rows": [item.id for item in setup.splits.fit],
+            "seeds": study.seeds,
+        }
+    )
+
+
+def policy_banks(setup: StudySetup, table: Table) -> list[str]:
+    """The banks that a policy may use: recorded, and asked on the test side too."""
+    sources = setup.study.sources
+    return [name for name in setup.banks if "test" in sources[name].sides and name in table.columns]
+
+
+def refuse_stale(table: Table, setup: StudySetup) -> None:
+    """Refuse passes that recalled what their bank no longer has, or has in another version."""
+    for name, bank in setup.banks.items():
+        live = {(e.id, e.digest) for e in bank.entries() if e.live}
+        for row in table.columns[name].passes if name in table.columns else ():
+            if any((seen.entry, seen.version) not in live for seen in row.recalls):
+                raise UsageError(
+                    f"the passes of {name} were recorded with another bank: run heedful study record first"
+                )
+
+
+def side_table(space: Workspace, setup: StudySetup, side: Side) -> Table:
+    items = setup.splits.asked(side)
+    return read_table(Ledger(space.ledger), side, [item.id for item in items], setup.study.seeds)
+
+
+async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
+    """Fix everything that decides the test result."""
+    if space.lock.exists():
+        raise LockError(f"{space.lock} exists already: a locked study stays locked; use another folder")
+    fitted = read_fit(space.fit)
+    ledger = Ledger(space.ledger)
+    if fitted.passes != passes_digest(ledger, "fit"):
+        raise LockError("passes were recorded since the policy was chosen: run heedful study fit again")
+    if fitted.made_of != fit_digest(setup, fitted):
+        raise LockError(
+            f"the study or {space.fit} was changed since the policy was chosen: run heedful study fit again"
+        )
+    if stale := await outdated(recording_of(setup, "fit"), ledger, model.traits.fingerprint):
+        raise LockError(
+            f"the passes of {', '.join(stale)} are of another bank, prompt, model or way of grading: "
+            "run heedful study record, then fit"
+        )
+    choices = len(harm_choices(space.events))
+    lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, choices, now())
+    log_event(space.events, LOCKED, lock.lock, lock.locked_at)
+    write_lock(space.lock, lock)
+    return lock
+
+
+async def verify_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock:
+    """The lock, if nothing moved since it was made."""
+    lock = read_lock(space.lock)
+    refuse_moved(lock, setup, model.traits, await probe(model), Ledger(space.ledger))
+    events_of(space.events, lock.lock)
+    return lock
+
+
+async def open_test_side(space: Workspace, setup: StudySetup, model: Model, on_progress: OnProgress) -> Lock:
+    """Verify the lock, log that the test side is opened, and record it."""
+    lock = await verify_lock(space, setup, model)
+    if not setup.splits.test:
+        raise UsageError(f"{setup.benchmark.name} has no rows on the test side")
+    await refuse_senseless_logprobs(setup, model)
+    log_event(space.events, WENT_ON if _is_open(space, lock.lock) else OPENED, lock.lock, now())
+    ledger = await fill(space, setup, model, "test", on_progress)
+    log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))
+    return lock
+
+
+def _is_open(space: Workspace, lock: str) -> bool:
+    """Whether the last opening of the test side has not been recorded to its end."""
+    events = [event.event for event in events_of(space.events, lock) if event.event in (OPENED, RECORDED)]
+    return bool(events) and events[-1] == OPENED
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

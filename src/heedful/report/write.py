@@ -1,0 +1,127 @@
+"""Build a study's report: HTML, Markdown, LaTeX and JSON, the same bytes whenever it is run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.evaluation.evaluate import Evaluation, evaluate
+from heedful.evaluation.study_data import read_study_data
+from heedful.protocol.workspace import Workspace, write_json, write_text
+from heedful.report import comparison_tables, figures, protocol_tables, row_tables, signal_tables
+from heedful.report.conclusion import Conclusion, conclude
+from heedful.report.latex import latex_report
+from heedful.report.main_table import main_table
+from heedful.report.markdown import markdown_report
+from heedful.report.page import Part, Section, page
+from heedful.report.phrases import policy_words
+from heedful.report.report_table import ReportTable, plain_text, some_columns
+from heedful.report.summary import summarise
+
+SHORT = {
+    "Arm": "arm",
+    "Right [95%]": "right [95%]",
+    "Against baseline, points [95%]": "points [95%]",
+    "p": "p",
+    "Helps": "helps",
+    "Hurts": "hurts",
+    "Calls": "calls",
+}
+"""Columns of the main table for a terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyReport:
+    summary: dict[str, Any]
+    text: str
+    """The result and the main table for a terminal."""
+
+
+def write_report(space: Workspace) -> StudyReport:
+    """Evaluate a study from its ledger, lock and journal, and write its report into its folder."""
+    evaluation = evaluate(read_study_data(space))
+    conclusion, summary = conclude(evaluation), summarise(evaluation)
+    title = f"{evaluation.lock.study}: heedful report"
+    said, tables = _paragraphs(evaluation, conclusion), _tables(evaluation)
+    first = (figures.arms_figure(evaluation), tables[0])
+    write_text(space.folder / "report.html", page(evaluation, conclusion, first, _sections(evaluation)))
+    write_text(space.folder / "report.md", markdown_report(title, said, tables))
+    write_text(space.folder / "report.tex", latex_report(title, said, tables))
+    write_json(space.folder / "report.json", summary)
+    return StudyReport(
+        summary=summary, text="\n".join([*said, "", plain_text(some_columns(tables[0], SHORT))])
+    )
+
+
+def _paragraphs(evaluation: Evaluation, conclusion: Conclusion) -> list[str]:
+    lock = evaluation.lock
+    said = [*protocol_tables.alarms(evaluation), conclusion.headline, *conclusion.further]
+    said.append(f"The policy: {policy_words(lock.policy)}")
+    if lock.notes.strip():
+        said.append(f"What had been explored before: {lock.notes.strip()}")
+    return said
+
+
+def _tables(evaluation: Evaluation) -> list[ReportTable]:
+    """The tables of the Markdown and LaTeX reports."""
+    made = (
+        main_table,
+        comparison_tables.alternatives_table,
+        comparison_tables.components_table,
+        comparison_tables.stages_table,
+        signal_tables.signals_table,
+        signal_tables.calibration_table,
+        signal_tables.separability_table,
+        comparison_tables.significance_table,
+        protocol_tables.cost_table,
+    )
+    return [make(evaluation) for make in made]
+
+
+def _sections(evaluation: Evaluation) -> list[Section]:
+    """The sections of the page below the first screen."""
+    return [
+        ("Stronger alternatives", (comparison_tables.alternatives_table(evaluation),)),
+        (
+            "Components",
+            (comparison_tables.components_table(evaluation), comparison_tables.stages_table(evaluation)),
+        ),
+        (
+            "Where memory helps",
+            (
+                figures.bins_figure(evaluation),
+                row_tables.bins_table(evaluation),
+                signal_tables.separability_table(evaluation),
+                figures.entries_figure(evaluation),
+                row_tables.entries_table(evaluation),
+            ),
+        ),
+        (
+            "Signals and threshold",
+            (
+                signal_tables.signals_table(evaluation),
+                figures.thresholds_figure(evaluation),
+                signal_tables.thresholds_table(evaluation),
+            ),
+        ),
+        (
+            "Calibration",
+            (
+                signal_tables.calibration_table(evaluation),
+                figures.coverage_figure(evaluation),
+                row_tables.coverage_table(evaluation),
+            ),
+        ),
+        ("Significance ledger", (comparison_tables.significance_table(evaluation),)),
+        ("Cost", (protocol_tables.cost_table(evaluation),)),
+        ("Protocol", _protocol(evaluation)),
+    ]
+
+
+def _protocol(evaluation: Evaluation) -> Sequence[Part]:
+    return (
+        *evaluation.lock.fit.notes,
+        protocol_tables.journal_table(evaluation),
+        protocol_tables.certificate_table(evaluation),
+        protocol_tables.fit_table(evaluation),
+        protocol_tables.locked_table(evaluation),
+    )

@@ -1,0 +1,176 @@
+"""The questions asked of a study, at the command line, against a real endpoint on loopback."""
+
+import json
+import re
+
+import pytest
+
+from tests.faulty import FaultyServer, answers
+
+STUDY = """
+name = "shelves"
+[model]
+url = "{url}"
+model = "m"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+[sources.notes]
+bank = "notes.jsonl"
+recall = "bm25"
+limit = 2
+[fit]
+signals = ["mean"]
+families = ["gate", "choose"]
+firsts = ["none"]
+calibrated = false
+folds = 3
+"""
+THINGS = [
+    "lamp",
+    "rope",
+    "glue",
+    "nails",
+    "tape",
+    "chalk",
+    "bolts",
+    "cloth",
+    "wire",
+    "paint",
+    "beads",
+    "soap",
+]
+
+
+def clerk(request):
+    """Says what a note says of the shelf that is asked about; knows nothing else."""
+    said = request.body["messages"][-1]["content"]
+    if "JSON" in said:
+        return answers('{"difference": "d", "rule": "Look at the shelf before you answer."}')
+    shelf = re.search(r"on the (\w+) shelf", said)
+    note = shelf and re.search(rf"The {shelf[1]} shelf holds (\w+)", said)
+    return answers(note[1], -0.1) if note else answers("dust", -0.9)
+
+
+@pytest.fixture
+def server():
+    with FaultyServer(clerk) as running:
+        yield running
+
+
+@pytest.fixture
+def study(server, heedful, tmp_path):
+    for side in ("fit", "test"):
+        rows = [
+            {"id": f"{side}-{word}", "question": f"What is on the {word} shelf, {side}?", "answer": word}
+            for word in THINGS
+        ]
+        (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    notes = [
+        {"id": word, "text": f"The {word} shelf holds {word}, at least 3 of it.", "kind": "fact"}
+        for word in THINGS
+    ]
+    (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
+    (tmp_path / "s.toml").write_text(STUDY.format(url=server.url))
+    done = heedful("study", "run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--json")
+    assert done.code == 0, done.err
+    return tmp_path / "out"
+
+
+def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(heedful, study, tmp_path):
+    edits = tmp_path / "edits.jsonl"
+    edits.write_text('{"entry": "lamp", "corrupt": "The lamp shelf holds dust."}\n')
+    found = heedful("study", "counterfactual", str(study), "--edits", str(edits), "--json").json
+    change = found["arms"]["always"]["change"]
+    assert change["fixed-repair"]["value"] == 0
+    assert change["fixed-corrupt"]["value"] == pytest.approx(-1 / 12)
+    assert found["command"] == "heedful study counterfactual shelves --edits edits.jsonl"
+    assert (found["side"], found["tasks"]) == ("fit", 12)
+    page = (study / "counterfactual" / "notes-fit.html").read_text()
+    assert "<svg" in page
+    assert found["command"] in page
+    assert "recalls held fixed" in heedful("study", "counterfactual", str(study), "--count", "3").out
+
+
+def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_event_log_says_so(heedful, study):
+    credit = heedful("study", "credit", str(study), "--side", "test", "--json").json
+    assert credit["rows"] == 12
+    assert {one["entry"] for one in credit["entries"] if one["carried_helps"]} == set(THINGS)
+    controls = heedful("study", "controls", str(study), "--side", "test", "--rate", "0.4", "--json").json
+    assert [one["rate"] for one in controls["rates"]] == [0, 0.4]
+    assert set(controls["rates"][1]["arms"]) == {"always", "gate", "choose", "heedful"}
+    sensitivity = heedful(
+        "study", "sensitivity", str(study), "--side", "test", "--size", "0.5", "--noise", "0.2", "--json"
+    ).json
+    half = sensitivity["points"][0]
+    assert (half["axis"], half["entries"]) == ("size", 6)
+    assert half["arms"]["always"]["accuracy"] == pytest.approx(0.5)
+    events = [json.loads(line)["event"] for line in (study / "events.jsonl").read_text().splitlines()]
+    assert events[3:] == [
+        "asked the test side again: credit",
+        "asked the test side again: controls",
+        "asked the test side again: sensitivity",
+    ]
+    assert heedful("study", "report", str(study), "--json").json["test_openings"] == 1
+    assert heedful("study", "verify", str(study)).code == 0
+
+
+def test_refine_prints_its_rounds_and_keeps_their_page(heedful, study, tmp_path):
+    (tmp_path / "t.toml").write_text((tmp_path / "s.toml").read_text().replace("shelves", "again"))
+    fresh = tmp_path / "fresh"
+    assert heedful("study", "record", str(tmp_path / "t.toml"), "--out", str(fresh)).code == 0
+    found = heedful("study", "refine", str(fresh), "--json").json
+    assert (found["chosen"], found["bank"], len(found["iterations"])) == (0, "notes.jsonl", 1)
+    (page,) = (fresh / "refine").glob("notes-*.json")
+    assert json.loads(page.read_text()) == found
+
+
+def test_refine_refuses_a_locked_study(heedful, study):
+    done = heedful("study", "refine", str(study))
+    assert (done.code, done.err.count("\n")) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("counterfactual", "--source", "x"), "no bank 'x'"),
+        (("counterfactual", "--edits", "/nowhere"), "cannot be read"),
+        (("controls", "--kind", "rude"), "no kind of bad entry 'rude'"),
+        (("controls", "--rate", "2"), "between 0 and 1"),
+        (("sensitivity", "--size", "3"), "a size lies above 0"),
+    ],
+)
+def test_mistakes_get_one_sentence_and_no_call_is_made(heedful, study, server, words, says):
+    before = len(server.requests)
+    command, *rest = words
+    done = heedful("study", command, str(study), *rest)
+    assert done.code == 2
+    assert says in done.err
+    assert done.err.count("\n") == 1
+    assert len(server.requests) == before
+
+
+def test_the_test_side_cannot_be_asked_before_it_is_open(heedful, study, tmp_path):
+    (tmp_path / "t.toml").write_text((tmp_path / "s.toml").read_text().replace("shelves", "again"))
+    fresh = tmp_path / "fresh"
+    assert heedful("study", "record", str(tmp_path / "t.toml"), "--out", str(fresh)).code == 0
+    done = heedful("study", "credit", str(fresh), "--side", "test")
+    assert done.code == 2
+    assert "not open yet" in done.err
+
+
+def test_a_bank_is_built_from_the_pool(heedful, server, study, tmp_path, minilm):
+    pooled = (tmp_path / "s.toml").read_text() + "\n[split]\nfit = 4\npool = 8\n"
+    (tmp_path / "p.toml").write_text(pooled.replace("shelves", "pooled"))
+    where = ("--out", str(tmp_path / "r.jsonl"))
+    heedful("study", "status", str(tmp_path / "p.toml"), "--out", str(tmp_path / "pooled"))
+    rules = heedful(
+        "bank", "build", str(tmp_path / "pooled"), "--kind", "rules", "--budget", "3", *where, "--json"
+    )
+    assert rules.json["entries"] == 1
+    assert "Look at the shelf" in (tmp_path / "r.jsonl").read_text()
+    worked = heedful(
+        "bank", "build", str(tmp_path / "pooled"), "--kind", "exemplars", "--size", "3", "--json"
+    ).json
+    assert worked["entries"] == 3
+    assert worked["file"].endswith("exemplars.jsonl")

@@ -1,0 +1,11 @@
+"""A study that several tests look at, built once."""
+
+import pytest
+
+from tests.evaluation.making import make_study
+
+
+@pytest.fixture(scope="package")
+def study(tmp_path_factory):
+    """Two banks, a retry and a vote; the test side opened once."""
+    return make_study(tmp_path_factory.mktemp("evaluation") / "study")

@@ -1,0 +1,198 @@
+"""Building banks with a scripted model and a scripted writer."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from heedful import HeedfulError, ScriptedModel, UsageError
+from heedful.experiments.bank_building import (
+    build_exemplars,
+    build_rules,
+    build_worked,
+    write_bank,
+    write_responses,
+)
+from heedful.memory.embed import MiniLM
+from heedful.memory.formats import read_entries
+from heedful.protocol.setup import prepare
+from heedful.protocol.workspace import open_workspace
+
+STUDY = """
+name = "sums"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+metric = "number"
+[split]
+fit = 4
+pool = 16
+[sources.retry]
+kind = "retry"
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    rows = [
+        {
+            "id": f"f{n}",
+            "question": f"A box holds {n} nails and {n} bolts; how many in all?",
+            "answer": str(2 * n),
+        }
+        for n in range(10, 29)
+    ]
+    rows.append({"id": "leak", "question": "What is on the blue shelf in the hall?", "answer": "7"})
+    (tmp_path / "fit.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    test = {"id": "t1", "question": "What's on the blue shelf in the hall?", "answer": "7"}
+    (tmp_path / "test.jsonl").write_text(json.dumps(test) + "\n")
+    (tmp_path / "s.toml").write_text(STUDY)
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
+    return space, prepare(space.study, None)
+
+
+def solver():
+    """Right greedily below 20; the samples are wrong."""
+
+    def reply(prompt):
+        found = re.search(r"(\d+) nails", prompt.messages[-1].content)
+        n = int(found[1]) if found else 0
+        return (str(2 * n if n < 20 and prompt.temperature == 0 else 1), -0.3)
+
+    return ScriptedModel(script=reply)
+
+
+def writer(*replies):
+    said = iter(replies)
+    return ScriptedModel(
+        script=lambda prompt: (next(said, '{"operation": "none", "id": "", "rule": ""}'), -0.3)
+    )
+
+
+LESSON = '{"difference": "d", "rule": "Add the counts of every kind that is asked about."}'
+LIKE_IT = '{"difference": "d", "rule": "Add up the counts of all kinds that are asked about."}'
+UNLIKE = '{"difference": "d", "rule": "Never answer with a number from nowhere."}'
+ADD = '{"operation": "add", "id": "", "rule": ""}'
+
+
+@pytest.fixture
+def embedder(minilm):
+    return MiniLM(minilm)
+
+
+def nobody(*told):
+    pass
+
+
+def test_exemplars_come_from_the_pool_and_nothing_of_the_test_side(study, embedder):
+    space, setup = study
+    model = solver()
+    built = asyncio.run(build_exemplars(space, setup, model, embedder, 5, nobody))
+    pool = {item.question for item in setup.splits.pool}
+    assert len(built.entries) == 5
+    assert {entry.text for entry in built.entries} <= pool
+    assert built.leaked == ("leak" in {item.id for item in setup.splits.pool})
+    assert built.rollouts == len(model.prompts) == 16
+    again = asyncio.run(build_exemplars(space, setup, model, embedder, 5, nobody))
+    assert again.entries == built.entries
+    assert len(model.prompts) == 16, "a second run decodes nothing"
+
+
+def test_worked_answers_are_the_models_own_right_attempts_without_the_questions(study, tmp_path, embedder):
+    space, setup = study
+    script = solver().script
+    model = ScriptedModel(script=lambda p: ("7", -0.3) if "blue" in p.messages[-1].content else script(p))
+    worked, built = asyncio.run(build_worked(space, setup, model, embedder, nobody))
+    right = {i.id for i in setup.splits.pool if i.id != "leak" and int(i.answer) < 40}
+    assert set(worked) == right
+    assert built.leaked == ("leak" in {item.id for item in setup.splits.pool})
+    assert built.rollouts == 16 * 4
+    write_responses(tmp_path / "worked.jsonl", worked)
+    text = (tmp_path / "worked.jsonl").read_text()
+    assert "nails" not in text
+    source = '[sources.own]\nbank = "pool"\nresponses = "worked.jsonl"\nrecall = "bm25"\n'
+    (tmp_path / "s.toml").write_text(STUDY + source)
+    again = open_workspace(tmp_path / "s.toml", tmp_path / "again")
+    entries = prepare(again.study, None).banks["own"].entries()
+    assert {entry.response for entry in entries} == set(worked.values())
+    assert all("nails" in entry.text for entry in entries)
+    (again.folder / "worked.jsonl").write_text('{"id": 3}\n')
+    with pytest.raises(UsageError, match="line 1 is not a worked answer"):
+        prepare(again.study, None)
+
+
+def rules(study, embedder, said, budget=200, size=50):
+    space, setup = study
+    return asyncio.run(build_rules(space, setup, solver(), said, embedder, size, budget, nobody, nobody))
+
+
+def test_rules_are_distilled_added_updated_and_deleted(study, embedder):
+    said = writer(
+        LESSON,
+        *(LIKE_IT, ADD),
+        *(LESSON, '{"operation": "update", "id": "r1", "rule": "Add the counts of all kinds asked about."}'),
+        *(LESSON, '{"operation": "delete", "id": "r2", "rule": ""}'),
+        *(LESSON, "I have no idea."),
+    )
+    built = rules(study, embedder, said, budget=9)
+    assert [(entry.id, entry.text) for entry in built.entries] == [
+        ("r1", "Add the counts of all kinds asked about.")
+    ]
+    assert (built.written, built.nonsense) == (9, 1)
+    assert (built.groups, built.leaked) == (15, 1), "the row that is on the test side teaches nothing"
+
+
+def test_a_lesson_about_something_else_is_added_without_asking(study, embedder):
+    said = writer(LESSON, UNLIKE)
+    built = rules(study, embedder, said, budget=3)
+    assert [entry.id for entry in built.entries] == ["r1", "r2"]
+    assert built.written == 2
+
+
+def test_an_ended_run_goes_on_where_it_was(study, embedder):
+    rules(study, embedder, writer(LESSON), budget=1)
+    log = study[0].folder / "build" / "replies.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"prompt": "cut')
+    said = writer(LIKE_IT, ADD)
+    built = rules(study, embedder, said, budget=3)
+    assert [entry.id for entry in built.entries] == ["r1", "r2"]
+    assert len(said.prompts) == 2, "the first step is not made again"
+    assert built.written == 3
+
+
+def test_a_list_that_is_full_takes_no_more(study, embedder):
+    assert len(rules(study, embedder, writer(LESSON, UNLIKE), budget=3, size=1).entries) == 1
+
+
+def test_a_writer_that_talks_nonsense_is_named_and_no_bank_is_written(study, embedder):
+    with pytest.raises(HeedfulError, match="gave no rule that makes sense in 15 calls"):
+        rules(study, embedder, ScriptedModel(script=lambda prompt: "blah"))
+
+
+def test_a_budget_that_allows_no_rule_is_told_and_no_bank_is_written(study, embedder):
+    with pytest.raises(UsageError, match="with a budget of 0 calls; give a larger --budget"):
+        rules(study, embedder, writer(LESSON), budget=0)
+
+
+def test_a_smaller_budget_builds_again_without_a_call_and_tells_its_cost(study, embedder, tmp_path):
+    rules(study, embedder, writer(LESSON, LIKE_IT, ADD), budget=3)
+    silent = writer()
+    small = rules(study, embedder, silent, budget=1)
+    assert (len(small.entries), len(silent.prompts)) == (1, 0)
+    write_bank(tmp_path / "small.jsonl", small)
+    cost = json.loads((tmp_path / "small.cost.json").read_text())
+    assert cost == {"rollouts": 16 * 4, "written": 1}
+
+
+def test_a_study_without_a_pool_is_told_what_it_needs(study, embedder, tmp_path):
+    (tmp_path / "s.toml").write_text(STUDY.replace("pool = 16", ""))
+    space = open_workspace(tmp_path / "s.toml", tmp_path / "other")
+    with pytest.raises(UsageError, match="pool = 100"):
+        asyncio.run(build_exemplars(space, prepare(space.study, None), solver(), embedder, 5, nobody))
+
+
+def test_the_bank_is_a_file_that_a_study_reads(study, embedder, tmp_path):
+    built = rules(study, embedder, writer(LESSON), budget=1)
+    write_bank(tmp_path / "r.jsonl", built)
+    assert read_entries(tmp_path / "r.jsonl")[0] == list(built.entries)

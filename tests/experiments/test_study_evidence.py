@@ -1,0 +1,56 @@
+"""Which rows are evidence for an entry."""
+
+from heedful import Policy
+from heedful.experiments.study_evidence import table_evidence
+from heedful.protocol.table import Table, make_column
+from heedful.records import PassRecord, RecallRef
+
+
+def passes(source, answers):
+    """Passes of one source that recalled one entry; `a` is right, and the first pass is unsure."""
+    recalled = RecallRef(entry=f"of {source}", version="1", score=1.0)
+    return make_column(
+        [
+            PassRecord(
+                source=source,
+                prompt="",
+                model="",
+                status="decoded",
+                answer=answer,
+                signals={"mean": -1.0},
+                recalls=() if source == "none" else (recalled,),
+                calls=1,
+            )
+            for answer in answers
+        ],
+        [answer == "a" for answer in answers],
+    )
+
+
+TABLE = Table(
+    tasks=("t0", "t1", "t2", "t3"),
+    seeds=(0, 0, 0, 0),
+    columns={
+        "none": passes("none", "abbb"),
+        "rule": passes("rule", "bbaa"),
+        "worked": passes("worked", "aaab"),
+    },
+)
+
+
+def found(source, policy=None):
+    return {one.task: one.utility for one in table_evidence(TABLE, source, policy)}
+
+
+def test_without_a_policy_every_row_counts():
+    assert found("worked") == {"t0": 0, "t1": 1, "t2": 1, "t3": 0}
+
+
+def test_a_later_source_is_judged_where_the_policy_asks_it():
+    agree = Policy(threshold=0.0, sources=("rule", "worked"), combine="agree", guards=())
+    assert found("rule", agree) == {"t0": -1, "t1": 0, "t2": 1, "t3": 1}
+    assert found("worked", agree) == {"t0": 0, "t2": 1, "t3": 0}, "where rule says what the first pass said"
+
+
+def test_a_policy_that_does_not_ask_the_source_leaves_every_row():
+    assert found("worked", Policy(threshold=0.0, sources=("rule",), guards=())) == found("worked")

@@ -1,0 +1,37 @@
+"""The event log: chained, and kept under the name it began with."""
+
+import pytest
+
+from heedful.errors import LockError
+from heedful.protocol.events import CHOSE, LOCKED, OPENED, events_of, harm_choices, log_event, read_events
+from heedful.protocol.workspace import Workspace
+
+
+def test_events_are_read_back_as_they_were_logged(tmp_path):
+    file = Workspace(tmp_path).events
+    log_event(file, CHOSE, "", "monday", made_of="choice")
+    log_event(file, LOCKED, "abc", "tuesday")
+    log_event(file, OPENED, "abc", "wednesday", passes="rows")
+    assert [(event.at, event.event, event.lock) for event in read_events(file)] == [
+        ("monday", CHOSE, ""),
+        ("tuesday", LOCKED, "abc"),
+        ("wednesday", OPENED, "abc"),
+    ]
+    assert harm_choices(file) == ["choice"]
+    assert [event.passes for event in events_of(file, "abc")] == ["", "rows"]
+    with pytest.raises(LockError, match="does not tell when this lock was made"):
+        events_of(file, "another")
+
+
+def test_a_study_goes_on_with_the_log_it_began(tmp_path):
+    assert Workspace(tmp_path).events.name == "events.jsonl"
+    log_event(tmp_path / "journal.jsonl", LOCKED, "abc", "monday")
+    assert Workspace(tmp_path).events.name == "journal.jsonl"
+
+
+@pytest.mark.parametrize("line", [b"{}", b"no JSON", b'{"at": 1, "event": "x", "lock": "", "before": ""}'])
+def test_a_line_that_is_no_event_is_refused(tmp_path, line):
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(line + b"\n")
+    with pytest.raises(LockError, match="changed after the fact"):
+        read_events(file)
