@@ -3,12 +3,13 @@
 import asyncio
 import secrets
 import time
+from collections import ChainMap
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from heedful.decisions import decision_of
 from heedful.errors import PolicyError
@@ -62,7 +63,7 @@ class Controller:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", {**MEMORY_FREE, **self.sources})
-        object.__setattr__(self, "guards", {**GUARDS, **self.guards})
+        object.__setattr__(self, "guards", ChainMap(dict(self.guards), cast(dict[str, Guard], GUARDS)))
         critics = [name for name, source in self.sources.items() if source.memory_free_first]
         refuse_infeasible(self.policy, self.model.traits, self.sources, critics, self.guards)
         if self.patience is not None and not self.patience > 0:

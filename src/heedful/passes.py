@@ -1,10 +1,10 @@
 """One pass: decode what a source prepared, count what it cost, measure it, and keep it as a record."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
+from heedful.plugins import Registry
 from heedful.ports import Guard, Model, Source
 from heedful.records import PassRecord, RecallRef
 from heedful.stages.confidence import free_signals
@@ -23,8 +23,10 @@ from heedful.types import (
     digest_of,
 )
 
-GUARDS: Mapping[str, Guard] = MappingProxyType(
-    {"format": FormatGuard(), "valid": ValidGuard(), "progress": ProgressGuard()}
+GUARDS: Registry[Guard] = Registry(
+    "heedful.guards",
+    {"format": FormatGuard(), "valid": ValidGuard(), "progress": ProgressGuard()},
+    fits=lambda part: isinstance(part, Guard) and not isinstance(part, type),
 )
 RECORDED_GUARDS = ("format", "valid")
 """Guards that look at every pass, so that any policy that names them can be replayed."""

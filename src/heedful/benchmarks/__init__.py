@@ -1,22 +1,15 @@
 """What is asked and when an answer is right: one short file a benchmark, one line here."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
-from heedful.benchmarks.aime24 import AIME24
-from heedful.benchmarks.arc_challenge import ARC_CHALLENGE
-from heedful.benchmarks.arc_easy import ARC_EASY
-from heedful.benchmarks.asdiv import ASDIV
-from heedful.benchmarks.multiarith import MULTIARITH
-from heedful.benchmarks.openbookqa import OPENBOOKQA
-from heedful.benchmarks.svamp import SVAMP
+from heedful.plugins import Registry
 from heedful.ports import Benchmark
 
-BENCHMARKS: Mapping[str, Benchmark] = MappingProxyType(
+BENCHMARKS: Registry[Benchmark] = Registry(
+    "heedful.benchmarks",
     {
-        benchmark.name: benchmark
-        for benchmark in (SVAMP, ASDIV, MULTIARITH, OPENBOOKQA, ARC_EASY, ARC_CHALLENGE, AIME24)
-    }
+        name: f"heedful.benchmarks.{name}:{name.upper()}"
+        for name in ("svamp", "asdiv", "multiarith", "openbookqa", "arc_easy", "arc_challenge", "aime24")
+    },
+    fits=lambda part: isinstance(part, Benchmark) and not isinstance(part, type),
 )
 
 __all__ = ["BENCHMARKS"]

@@ -1,6 +1,6 @@
 """`heedful ask`: one question through the control loop."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -19,7 +19,7 @@ def ask(
     margin: Annotated[float, typer.Option(help="Accept a second answer that is surer by this much.")] = 0.0,
     placement: Annotated[Placement, typer.Option(help="Where memory stands in the prompt.")] = "auto",
     recall: Annotated[
-        Literal["dense", "bm25", "bm25_rerank"], typer.Option(help="How entries are found.")
+        str, typer.Option(help="How entries are found: dense, bm25, bm25_rerank, or a plug-in's way.")
     ] = "dense",
     similarity: Annotated[float, typer.Option(help="Least cosine similarity of dense recall.")] = 0.6,
     limit: Annotated[int, typer.Option(min=1, help="Most entries in a prompt.")] = 3,
@@ -44,6 +44,7 @@ def ask(
     from heedful.errors import StoreError
     from heedful.memory import MemoryBank
     from heedful.memory.journal import SqliteJournal
+    from heedful.models.options import ModelOptions
     from heedful.ports import Bank
     from heedful.sources import MemorySource
     from heedful.types import Task
@@ -60,7 +61,11 @@ def ask(
             require_bank(opened, bank)
         memory, journal = open_bank(opened, bank, recall, similarity), SqliteJournal(opened.database)
     controller = Controller(
-        model=open_model(url, model, weights, threads, logprobs=logprobs),
+        model=open_model(
+            ModelOptions(
+                url=url or "", model=model or "", logprobs=logprobs, weights=weights, threads=threads
+            )
+        ),
         policy=policy,
         sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
         journal=journal,

@@ -24,8 +24,12 @@ app = typer.Typer(
 EntryId = Annotated[str, typer.Argument(help="The entry's id, or a beginning of it.", metavar="ENTRY")]
 Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the entry.")]
 FormatName = Annotated[
-    Literal["jsonl", "text", "tfgrpo", "tfgrpo-yaml", "ace", "mem0"] | None,
-    typer.Option("--format", help="File format [default: by the file's ending and content]."),
+    str | None,
+    typer.Option(
+        "--format",
+        help="jsonl, text, tfgrpo, tfgrpo-yaml, ace, mem0 or a plug-in's "
+        "[default: by the file's ending and content].",
+    ),
 ]
 
 

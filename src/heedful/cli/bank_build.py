@@ -73,11 +73,12 @@ def build(
 
 def open_writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
     """The model that writes: an endpoint, other weights, or the study's own model."""
-    from heedful.cli.resources import open_embedded, open_model
+    from heedful.cli.resources import open_model
+    from heedful.models.options import ModelOptions
 
     if url is not None:
-        return open_model(url, name, "", None, logprobs=False)
-    return model if weights is None else open_embedded(weights, None)
+        return open_model(ModelOptions(url=url, model=name or "", logprobs=False))
+    return model if weights is None else open_model(ModelOptions(weights=weights))
 
 
 def _say_step(number: int, groups: int, rules: int) -> None:

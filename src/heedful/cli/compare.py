@@ -45,6 +45,7 @@ def compare(
     from heedful.errors import UsageError
     from heedful.experiments.compare import ResizedBenchmark
     from heedful.experiments.compare import compare as run
+    from heedful.models.options import ModelOptions
 
     if benchmark not in BENCHMARKS:
         raise UsageError(f"there is no benchmark {benchmark!r}; choose {', '.join(BENCHMARKS)}")
@@ -56,7 +57,16 @@ def compare(
         say(f"these are test rows of {benchmark}: choose nothing on them; heedful study proves what helps")
     asked = chosen if max_tokens is None else ResizedBenchmark(inner=chosen, max_tokens=max_tokens)
     solver = open_model(
-        url, model, weights, threads, logprobs=False, context=8192, slots=slots, timeout=timeout
+        ModelOptions(
+            url=url or "",
+            model=model or "",
+            logprobs=False,
+            timeout=timeout,
+            slots=slots,
+            weights=weights,
+            threads=threads,
+            context=8192,
+        )
     )
     ledger = (out or Path("results") / f"compare-{benchmark}") / "ledger.jsonl"
     with recording_progress() as tell:

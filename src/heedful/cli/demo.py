@@ -33,9 +33,10 @@ def demo(
     """Run a small study on a made-up company: no memory, memory always, and heedful."""
     from heedful.cli.resources import open_model, open_store, pull_weights
     from heedful.demo.scenario import entries
+    from heedful.models.options import ModelOptions
 
     start = time.perf_counter()
-    model = open_model(None, None, "smollm2-135m", threads)
+    model = open_model(ModelOptions(threads=threads))
     pull_weights("all-minilm-l6-v2")
     opened = open_store(store)
     asyncio.run(opened.put("demo", entries()))

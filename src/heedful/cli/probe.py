@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -20,12 +20,16 @@ def probe(
     json: Json = False,
 ) -> None:
     """Ask an endpoint a few questions and report which confidence signals it allows."""
-    from heedful.cli.resources import open_embedded
+    from heedful.cli.resources import open_model
     from heedful.models.chat import ChatModel
+    from heedful.models.embedded import EmbeddedModel
+    from heedful.models.options import ModelOptions
     from heedful.models.probe import probe as ask
 
-    engine = open_embedded(weights, None) if url == "embedded" else None  # ends when it is let go
-    chat = engine.chat if engine else ChatModel(base_url=url, model=model or "", timeout=60.0)
+    engine = None
+    if url == "embedded":
+        engine = cast(EmbeddedModel, open_model(ModelOptions(weights=weights)))  # ends when it is let go
+    chat = ChatModel(base_url=url, model=model or "", timeout=60.0) if engine is None else engine.chat
     say("asking about ten short questions …")
     found = asyncio.run(ask(chat))
     if engine:

@@ -2,49 +2,22 @@
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
 from heedful.errors import UsageError
 from heedful.memory import SqliteStore
-from heedful.memory.bank import Method
 from heedful.memory.database import Database
 from heedful.memory.stored import StoredBank
 from heedful.models.catalogue import CATALOGUE
+from heedful.models.options import ModelOptions, make_model
 from heedful.ports import Model
 
-if TYPE_CHECKING:
-    from heedful.models.embedded import EmbeddedModel
 
-
-def open_model(
-    url: str | None,
-    model: str | None,
-    weights: str,
-    threads: int | None,
-    *,
-    logprobs: bool = True,
-    context: int = 2048,
-    slots: int = 4,
-    timeout: float = 120.0,
-) -> Model:
-    """The endpoint at `url`, or the embedded model, whose weights are pulled when they are not here."""
-    if url is None:
-        return open_embedded(weights, threads, context=context, slots=slots)
-    from heedful.models.chat import ChatModel
-
-    return ChatModel(base_url=url, model=model or "", logprobs=logprobs, timeout=timeout, concurrency=slots)
-
-
-def open_embedded(
-    weights: str, threads: int | None, *, context: int = 2048, slots: int = 4
-) -> "EmbeddedModel":
-    """The embedded model by a name of the catalogue or by a file."""
-    from heedful.models.embedded import EmbeddedModel
-
-    if weights in CATALOGUE:
-        pull_weights(weights)
-    return EmbeddedModel(weights=weights, threads=threads, context=context, slots=slots)
+def open_model(options: ModelOptions) -> Model:
+    """The model at a URL, or the embedded one, whose weights are pulled when they are not here."""
+    if not options.url and options.weights in CATALOGUE:
+        pull_weights(options.weights)
+    return make_model(options)
 
 
 def pull_weights(name: str) -> Path:
@@ -70,7 +43,7 @@ def open_store(path: Path | None) -> SqliteStore:
     return SqliteStore(Database(path))
 
 
-def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -> StoredBank:
+def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> StoredBank:
     """A bank with its vectors kept in the store; MiniLM is pulled when recall first needs it."""
     from heedful.memory.embed import MiniLM
     from heedful.memory.vectors import VectorCache

@@ -50,8 +50,10 @@ def _model_of(decision: "Decision", threads: int | None) -> "Model":
     """The model that made the decision."""
     from heedful.cli.resources import open_model
     from heedful.models.chat import UNNAMED
+    from heedful.models.options import ModelOptions
 
     model = decision.model
     if model.endpoint == "embedded":
-        return open_model(None, None, model.name, threads)
-    return open_model(model.endpoint, None if model.name == UNNAMED else model.name, "", threads)
+        return open_model(ModelOptions(weights=model.name, threads=threads))
+    name = "" if model.name == UNNAMED else model.name
+    return open_model(ModelOptions(url=model.endpoint, model=name))

@@ -23,9 +23,9 @@ from heedful.governance.distill import (
     read_lesson,
 )
 from heedful.governance.exemplars import covering
-from heedful.memory.dense import Embedder
 from heedful.memory.entries import new_entry
 from heedful.memory.formats import write_entries
+from heedful.memory.ranking import Embedder
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording

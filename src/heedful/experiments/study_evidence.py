@@ -50,7 +50,7 @@ def _fit_table(space: Workspace, source: str) -> Table:
     passes = [row for row in ledger.passes.values() if row.side == "fit"]
     if not passes:
         raise UsageError(f"the ledger {space.ledger} is empty: heedful study record fills it")
-    banks = [name for name, settings in study.sources.items() if settings.kind == "memory"]
+    banks = [name for name, settings in study.sources.items() if settings.bank]
     if source not in banks:
         raise UsageError(f"the study {study.name} has no bank {source!r}; it has {', '.join(banks)}")
     told = {row.task for row in passes if row.record.source == source}

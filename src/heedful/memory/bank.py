@@ -4,16 +4,25 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from heedful.errors import UsageError
+from heedful.plugins import Registry
 from heedful.types import Entry, Recall, Spec, digest_of
 
 if TYPE_CHECKING:
-    from heedful.memory.dense import Embedder
-    from heedful.memory.ranking import Index
+    from heedful.memory.ranking import Embedder, Index, IndexInput
     from heedful.memory.vectors import VectorCache
 
-Method = Literal["dense", "bm25", "bm25_rerank"]
+RECALL_METHODS: "Registry[Callable[[IndexInput], Index]]" = Registry(
+    "heedful.recall",
+    {
+        "dense": "heedful.memory.dense:dense_index",
+        "bm25": "heedful.memory.lexical:lexical_index",
+        "bm25_rerank": "heedful.memory.rerank:rerank_index",
+    },
+)
+"""Ways to recall by name: each builds an index."""
 
 
 class MemoryBank:
@@ -24,13 +33,16 @@ class MemoryBank:
         name: str,
         entries: Sequence[Entry],
         *,
-        method: Method = "dense",
+        method: str = "dense",
         threshold: float = 0.6,
         embedder: "Callable[[], Embedder] | None" = None,
         cache: "VectorCache | None" = None,
     ) -> None:
         """`threshold` is of `dense` only; `embedder` makes one when first needed (MiniLM unless given);
         `cache` keeps the entries' vectors between runs."""
+        if method not in RECALL_METHODS:
+            known = ", ".join(RECALL_METHODS)
+            raise UsageError(f"there is no way to recall named {method!r}; choose one of {known}")
         self.name = name
         self.method = method
         self.threshold = threshold
@@ -77,17 +89,18 @@ class MemoryBank:
         return self._index
 
     def _make_index(self) -> "Index":
-        from heedful.memory.dense import DenseIndex
-        from heedful.memory.lexical import LexicalIndex
-        from heedful.memory.rerank import RerankIndex
+        from heedful.memory.ranking import IndexInput
 
-        texts, ids = [entry.text for entry in self._live], [entry.id for entry in self._live]
-        if self.method == "bm25":
-            return LexicalIndex(texts, ids)
-        embedder = self._embedder()
-        vectors = self._cache.vectors(texts, embedder) if self._cache else embedder.embed(texts)
-        dense = DenseIndex(vectors, ids, embedder, self.threshold)
-        return dense if self.method == "dense" else RerankIndex(LexicalIndex(texts, ids), dense, ids)
+        texts, cache = [entry.text for entry in self._live], self._cache
+        return RECALL_METHODS[self.method](
+            IndexInput(
+                texts=texts,
+                ids=[entry.id for entry in self._live],
+                threshold=self.threshold,
+                embedder=self._embedder,
+                vectors=lambda by: cache.vectors(texts, by) if cache is not None else by.embed(texts),
+            )
+        )
 
 
 def _minilm() -> "Embedder":

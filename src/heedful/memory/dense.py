@@ -1,20 +1,13 @@
 """Exact cosine search over MiniLM vectors."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from heedful.memory.ranking import Floats, best
+from heedful.memory.ranking import Embedder, Floats, IndexInput, best
 
 THRESHOLD = 0.6
 """The paper's similarity threshold for reasoning tasks."""
-
-
-class Embedder(Protocol):
-    """Turns texts into unit vectors."""
-
-    def embed(self, texts: Sequence[str]) -> Floats: ...
 
 
 class DenseIndex:
@@ -38,3 +31,8 @@ class DenseIndex:
     def similarities(self, query: str, places: Sequence[int]) -> Floats:
         """The query's cosine with the entries at these places."""
         return np.asarray(self._vectors[list(places)] @ self._embedder.embed([query])[0])
+
+
+def dense_index(given: IndexInput) -> DenseIndex:
+    embedder = given.embedder()
+    return DenseIndex(given.vectors(embedder), given.ids, embedder, given.threshold)

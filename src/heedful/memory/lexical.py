@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.memory.ranking import best
+from heedful.memory.ranking import IndexInput, best
 
 LEAST_SCORE = 1e-9
 """An entry that shares no word with the query scores 0 and is not recalled."""
@@ -45,3 +45,7 @@ def _tokens(texts: Sequence[str]) -> list[list[str]]:
         list(texts), stopwords="en", return_ids=False, show_progress=False
     )
     return tokens
+
+
+def lexical_index(given: IndexInput) -> LexicalIndex:
+    return LexicalIndex(given.texts, given.ids)

@@ -1,6 +1,7 @@
 """One deterministic order for every index: score, then id."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,26 @@ class Index(Protocol):
     def search(self, query: str, limit: int) -> list[tuple[int, float]]:
         """The best places with their scores, best first."""
         ...
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Floats: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexInput:
+    """What an index is built from."""
+
+    texts: Sequence[str]
+    ids: Sequence[str]
+    threshold: float
+    """The least similarity, of methods that have one."""
+    embedder: Callable[[], Embedder]
+    """Made when it is first needed."""
+    vectors: Callable[[Embedder], Floats]
+    """The texts' vectors, from a cache where there is one."""
 
 
 def best(scores: Floats, ids: Sequence[str], limit: int, at_least: float) -> list[tuple[int, float]]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from heedful.memory.dense import DenseIndex
-from heedful.memory.lexical import LexicalIndex
-from heedful.memory.ranking import best
+from heedful.memory.dense import DenseIndex, dense_index
+from heedful.memory.lexical import LexicalIndex, lexical_index
+from heedful.memory.ranking import IndexInput, best
 
 POOL = 20
 """How many BM25 hits are reordered."""
@@ -25,3 +25,7 @@ class RerankIndex:
         scores = self._dense.similarities(query, places)
         ranked = best(scores, [self._ids[place] for place in places], limit, -1.0)
         return [(places[at], score) for at, score in ranked]
+
+
+def rerank_index(given: IndexInput) -> RerankIndex:
+    return RerankIndex(lexical_index(given), dense_index(given), given.ids)

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from heedful.memory.bank import MemoryBank, Method
+from heedful.memory.bank import MemoryBank
 from heedful.ports import Store
 from heedful.types import Entry, Recall, Spec
 
 if TYPE_CHECKING:
-    from heedful.memory.dense import Embedder
+    from heedful.memory.ranking import Embedder
     from heedful.memory.vectors import VectorCache
 
 CHECK_SECONDS = 0.5
@@ -30,7 +30,7 @@ class StoredBank:
         store: Store,
         name: str,
         *,
-        method: Method = "dense",
+        method: str = "dense",
         threshold: float = 0.6,
         embedder: "Callable[[], Embedder] | None" = None,
         cache: "VectorCache | None" = None,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from heedful.errors import MissingError, ModelError, RequestError, UsageError
+from heedful.models.options import ModelOptions
 from heedful.types import (
     Decode,
     Message,
@@ -190,6 +191,16 @@ class ChatModel:
         wire = self._wires.pop(asyncio.get_running_loop(), None)
         if wire is not None:
             await wire.holder.aclose()
+
+
+def chat_model(options: ModelOptions) -> ChatModel:
+    return ChatModel(
+        base_url=options.url,
+        model=options.model,
+        logprobs=options.logprobs,
+        timeout=options.timeout,
+        concurrency=options.slots,
+    )
 
 
 @dataclass(frozen=True, slots=True)

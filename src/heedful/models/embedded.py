@@ -11,6 +11,7 @@ from typing import Any
 from heedful.errors import MissingError, ModelError
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
+from heedful.models.options import ModelOptions
 from heedful.types import Decode, Prompt, Traits, digest_of
 
 DEFAULT_WEIGHTS = "smollm2-135m"
@@ -114,6 +115,12 @@ class EmbeddedModel:
             return xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelError(f"the engine could not load {file.name}: {error}") from error
+
+
+def embedded_model(options: ModelOptions) -> EmbeddedModel:
+    return EmbeddedModel(
+        weights=options.weights, threads=options.threads, slots=options.slots, context=options.context
+    )
 
 
 def usable_cores() -> int:

@@ -97,7 +97,7 @@ def make_lock(
         fit=fitted,
         model=ModelIdentity(name=model.name, endpoint=model.endpoint, probe=probed),
         sources={name: dict(source.spec) for name, source in setup.sources("test", 0).items()},
-        kinds={name: settings.kind for name, settings in study.sources.items()},
+        kinds={name: settings.role for name, settings in study.sources.items()},
         splits={side: tuple(item.id for item in items) for side, items in setup.splits.parts.items()},
         dropped={name: tuple(ids) for name, ids in setup.dropped.items()},
         seeds=study.seeds,

@@ -16,7 +16,8 @@ from heedful.ports import Benchmark, Source
 from heedful.protocol.splits import Splits, split
 from heedful.protocol.study import SourceSettings, Study, read_study
 from heedful.protocol.workspace import read_json_lines
-from heedful.sources import MemorySource, ReflectSource, RetrySource, VerifySource, VoteSource
+from heedful.sources import RetrySource
+from heedful.sources.options import SOURCES, SourceOptions
 from heedful.types import Entry, Side
 
 
@@ -42,22 +43,17 @@ class StudySetup:
         return named
 
     def _source(self, name: str, settings: SourceSettings, seed: int) -> Source:
-        if settings.kind == "memory":
-            return MemorySource(
-                bank=self.banks[name],
+        return SOURCES[settings.kind](
+            SourceOptions(
+                bank=self.banks.get(name),
                 placement=settings.placement,
                 limit=settings.limit,
                 heading=settings.heading,
+                temperature=settings.temperature,
+                seed=seed,
+                options=settings.options,
             )
-        if settings.kind == "retry":
-            warmth = settings.temperature or 0.0
-            return RetrySource(temperature=warmth, seed=seed * 1000 + 1 if warmth > 0 else None)
-        temperature = settings.temperature or 0.7
-        if settings.kind == "vote":
-            return VoteSource(temperature=temperature, seed=seed)
-        if settings.kind == "verify":
-            return VerifySource(temperature=temperature, seed=seed)
-        return ReflectSource()
+        )
 
 
 def prepare(file: Path, data: Path | None) -> StudySetup:
@@ -68,7 +64,7 @@ def prepare(file: Path, data: Path | None) -> StudySetup:
     splits = split(benchmark, folder if study.questions else data_folder(data), study.split)
     banks, dropped = {}, {}
     for name, settings in study.sources.items():
-        if settings.kind == "memory":
+        if settings.bank:
             entries = _entries(settings, folder, benchmark, splits)
             kept = splits.unasked(entries)
             left_out = [entry.id for entry in entries if entry not in kept]

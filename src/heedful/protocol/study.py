@@ -3,20 +3,21 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from heedful.errors import UsageError
-from heedful.memory.bank import Method
+from heedful.memory.bank import RECALL_METHODS
+from heedful.sources.options import SOURCES
 from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.confidence import SIGNALS
 from heedful.types import Placement, Side, Task
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
-SourceKind = Literal["memory", "retry", "reflect", "vote", "verify"]
+WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
 
 
 class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,19 +56,26 @@ class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A bank with a placement, or a memory-free control."""
 
-    kind: SourceKind = "memory"
+    kind: str = "memory"
     bank: str = ""
     """A file of entries, or `pool` for exemplars made of the rows left to banks."""
     responses: str = ""
     """With `pool`: a file of worked answers by row (`heedful bank build`), and only those rows."""
     placement: Placement = "auto"
-    recall: Method = "bm25"
+    recall: str = "bm25"
     threshold: float = 0.6
     limit: Positive = 3
     heading: str = "Notes that may help:"
     temperature: Annotated[float, Meta(ge=0)] | None = None
     """Of retry (None: 0), vote and verify (None: 0.7, and above 0)."""
     sides: Annotated[tuple[Side, ...], Meta(min_length=1)] = ("fit", "test")
+    options: Mapping[str, str | int | float | bool] = {}
+    """What only the kind of a plug-in knows."""
+
+    @property
+    def role(self) -> str:
+        """`memory` for every source with a bank, else its kind."""
+        return "memory" if self.bank else self.kind
 
 
 FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
@@ -123,7 +131,7 @@ def _check_fit(study: Study, file: Path) -> None:
     """Families, signals and sources that do not exist, or are not recorded, would be left out unseen."""
     settings = study.fit
     free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
-    banks = [name for name, one in study.sources.items() if one.kind == "memory" and "test" in one.sides]
+    banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
     for what, given, known in (
         ("families", settings.families, FAMILIES),
         ("signals", settings.signals, free),
@@ -158,8 +166,15 @@ def _check(study: Study, file: Path) -> None:
     for name, source in study.sources.items():
         if name == "none":
             raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")
-        if (source.kind == "memory") != bool(source.bank):
+        for what, given, known in (("kind", source.kind, SOURCES), ("recall", source.recall, RECALL_METHODS)):
+            if given not in known:
+                raise UsageError(
+                    f"{file}: [sources.{name}] {what} is {given!r}; choose one of {', '.join(known)}"
+                )
+        if (source.kind == "memory" and not source.bank) or (source.kind in WITHOUT_BANK and source.bank):
             raise UsageError(f"{file}: [sources.{name}] needs a bank exactly if its kind is memory")
+        if source.options and source.kind in ("memory", *WITHOUT_BANK):
+            raise UsageError(f"{file}: [sources.{name}] has options, which only kinds of plug-ins know")
         _check_temperature(name, source, file)
         if source.responses and source.bank != "pool":
             raise UsageError(f"{file}: [sources.{name}] has responses, which go with bank = 'pool' only")

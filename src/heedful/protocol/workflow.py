@@ -70,7 +70,7 @@ def refined_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
     """The passes of the round of `heedful study refine` that made a bank of the study: they lie beside it."""
     for source in setup.study.sources.values():
         beside = (space.folder / source.bank).parent / "ledger.jsonl"
-        if source.kind == "memory" and beside != space.ledger and beside.exists():
+        if source.bank and beside != space.ledger and beside.exists():
             return Ledger(beside)
     return None
 

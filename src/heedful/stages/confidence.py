@@ -8,6 +8,7 @@ from math import exp
 from typing import Literal
 
 from heedful.errors import LogprobError, PolicyError
+from heedful.plugins import Registry
 from heedful.types import LEAST_SURE, Attempt, Decode, Message, Prompt, Task, Token, Traits
 
 from .answer import THINKING, same_answer
@@ -157,7 +158,7 @@ def _ptrue(decode: Decode, replies: Sequence[Decode]) -> float:
     return float(reply.text.strip().casefold().startswith("yes"))
 
 
-SIGNALS: dict[str, Signal] = {
+_OWN: dict[str, Signal] = {
     **{name: _of_logprobs(name, said_tokens, name) for name in _SUMMARIES},
     **{f"answer_{name}": _of_logprobs(f"answer_{name}", answer_tokens, name) for name in _SUMMARIES},
     "margin": Signal(name="margin", needs="top_logprobs", measure=_margin),
@@ -170,6 +171,7 @@ SIGNALS: dict[str, Signal] = {
     ),
     "ptrue": Signal(name="ptrue", needs="nothing", measure=_ptrue, questions=_truth_check, extra_calls=1),
 }
+SIGNALS: Registry[Signal] = Registry("heedful.signals", _OWN, fits=lambda part: isinstance(part, Signal))
 
 
 def signal_named(name: str) -> Signal:
@@ -189,4 +191,8 @@ def free_signals(decode: Decode) -> dict[str, float]:
     values |= {f"answer_{name}": _summary(name, answer) for name in _SUMMARIES}
     with suppress(LogprobError):
         values["margin"] = _lead(decode, said)
+    for name, signal in SIGNALS.added().items():
+        if signal.extra_calls == 0:
+            with suppress(LogprobError):
+                values[name] = signal.measure(decode, ())
     return values

@@ -1,16 +1,14 @@
 """Entries from and to files, in heedful's own formats and in those of others."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal
 
 from heedful.errors import MalformedError, UsageError
 from heedful.memory.formats import ace, grpo, lines, mem0
+from heedful.plugins import Registry
 from heedful.types import Entry, Kind
 
-Format = Literal["jsonl", "text", "tfgrpo", "tfgrpo-yaml", "ace", "mem0"]
 Found = tuple[int, Entry | str]
 """The number of a line with its entry, or with what is wrong with it."""
 
@@ -25,7 +23,8 @@ class FileFormat:
     """Whether a file with this ending and text is of the format."""
 
 
-FORMATS: Mapping[Format, FileFormat] = MappingProxyType(
+FORMATS: Registry[FileFormat] = Registry(
+    "heedful.formats",
     {
         "tfgrpo": FileFormat(read=grpo.read, write=grpo.write, fits=grpo.fits),
         "tfgrpo-yaml": FileFormat(read=grpo.read_yaml, write=grpo.write_yaml, fits=grpo.fits_yaml),
@@ -37,12 +36,13 @@ FORMATS: Mapping[Format, FileFormat] = MappingProxyType(
             fits=lambda suffix, text: suffix in (".jsonl", ".ndjson", ".json"),
         ),
         "text": FileFormat(read=lines.read_text, write=lines.write_text, fits=lambda suffix, text: True),
-    }
+    },
+    fits=lambda part: isinstance(part, FileFormat),
 )
 
 
 def read_entries(
-    file: Path, *, format: Format | None = None, kind: Kind = "rule", skip_bad: bool = False
+    file: Path, *, format: str | None = None, kind: Kind = "rule", skip_bad: bool = False
 ) -> tuple[list[Entry], list[tuple[int, str]]]:
     """The entries of a file and the lines that could not be read, each with its number and what is wrong.
 
@@ -55,7 +55,7 @@ def read_entries(
     format = format or format_of(file, text)
     if kind == "exemplar" and format != "jsonl":
         raise UsageError(f"a file of the format {format} holds no worked answers, so no exemplars")
-    for number, found in FORMATS[format].read(text, kind):
+    for number, found in format_named(format).read(text, kind):
         if isinstance(found, str):
             bad.append((number, found))
         elif found.id in seen:
@@ -72,14 +72,21 @@ def read_entries(
     return entries, bad
 
 
-def write_entries(entries: Sequence[Entry], format: Format, old: str = "") -> str:
+def write_entries(entries: Sequence[Entry], format: str, old: str = "") -> str:
     """The text of a file that `read_entries` reads back; only JSON lines keep everything of an entry."""
-    return FORMATS[format].write(entries, old)
+    return format_named(format).write(entries, old)
 
 
-def format_of(file: Path, text: str = "") -> Format:
+def format_of(file: Path, text: str = "") -> str:
     """By a file's ending and, where that leaves a choice, by what is in it."""
-    return next(name for name, format in FORMATS.items() if format.fits(file.suffix.lower(), text))
+    known = {**FORMATS.added(), **FORMATS}  # `text` fits every file, so the formats of others come first
+    return next(name for name, format in known.items() if format.fits(file.suffix.lower(), text))
+
+
+def format_named(name: str) -> FileFormat:
+    if name not in FORMATS:
+        raise UsageError(f"there is no file format {name!r}; choose one of {', '.join(FORMATS)}")
+    return FORMATS[name]
 
 
 def _text(file: Path) -> str:

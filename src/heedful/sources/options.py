@@ -1,0 +1,52 @@
+"""Sources by name: what a study file says of one, and what makes it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from heedful.plugins import Registry
+from heedful.ports import Bank, Source
+from heedful.sources.memory import MemorySource
+from heedful.sources.reflect import ReflectSource
+from heedful.sources.retry import RetrySource
+from heedful.sources.verify import VerifySource
+from heedful.sources.vote import VoteSource
+from heedful.stages.compose import HEADING
+from heedful.types import Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """All that a source may be made from; each kind takes what it needs."""
+
+    bank: Bank | None = None
+    placement: Placement = "auto"
+    limit: int = 3
+    heading: str = HEADING
+    temperature: float | None = None
+    seed: int = 0
+    """The study's seed: passes that sample derive their own from it."""
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    """What only this kind knows."""
+
+
+def _memory(given: SourceOptions) -> Source:
+    assert given.bank is not None, "a memory source has a bank"
+    return MemorySource(bank=given.bank, placement=given.placement, limit=given.limit, heading=given.heading)
+
+
+def _retry(given: SourceOptions) -> Source:
+    temperature = given.temperature or 0.0
+    return RetrySource(temperature=temperature, seed=given.seed * 1000 + 1 if temperature > 0 else None)
+
+
+SOURCES: Registry[Callable[[SourceOptions], Source]] = Registry(
+    "heedful.sources",
+    {
+        "memory": _memory,
+        "retry": _retry,
+        "reflect": lambda given: ReflectSource(),
+        "vote": lambda given: VoteSource(temperature=given.temperature or 0.7, seed=given.seed),
+        "verify": lambda given: VerifySource(temperature=given.temperature or 0.7, seed=given.seed),
+    },
+)
+"""Kinds of sources by name."""
