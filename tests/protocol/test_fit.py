@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from heedful import UsageError
+from heedful.protocol.budget_scores import BudgetScore, expected_hurts, hurts_of
 from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.fit import fit, folds_of, held_out_score, tune
 from heedful.protocol.fit_result import BASELINE, PolicyKind
-from heedful.protocol.harm import BudgetScore, expected_hurts, fit_within_limit, halves, hurts_of
+from heedful.protocol.harm import fit_within_limit, halves
 from heedful.protocol.ledger import Pass, Seen
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
