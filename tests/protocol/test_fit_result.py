@@ -47,5 +47,5 @@ def test_a_fit_survives_json_with_every_policy_in_it(tmp_path):
 @pytest.mark.parametrize("text", ["{}", '{"policy": 3}', '{"policy": {"first": "none"}}'])
 def test_a_file_that_is_no_fit_is_named(tmp_path, text):
     (tmp_path / "fit.json").write_text(text)
-    with pytest.raises(UsageError, match=r"fit\.json is not one that this version can read"):
+    with pytest.raises(UsageError, match=r"fit\.json cannot be read by this version"):
         read_fit(tmp_path / "fit.json")
