@@ -1,10 +1,14 @@
 """The event log: chained, and kept under the name it began with."""
 
+import asyncio
+
 import pytest
 
 from heedful.errors import LockError
 from heedful.protocol.events import CHOSE, LOCKED, OPENED, events_of, harm_choices, log_event, read_events
+from heedful.protocol.workflow import open_test_side
 from heedful.protocol.workspace import Workspace
+from tests.protocol.shelves import nobody, shelf_model
 
 
 def test_events_are_read_back_as_they_were_logged(tmp_path):
@@ -35,3 +39,19 @@ def test_a_line_that_is_no_event_is_refused(tmp_path, line):
     file.write_bytes(line + b"\n")
     with pytest.raises(LockError, match="changed after the fact"):
         read_events(file)
+
+
+def test_an_event_log_that_was_changed_is_refused(locked):
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    lines = space.events.read_text().splitlines(keepends=True)
+    space.events.write_text("".join(lines[1:]))
+    with pytest.raises(LockError, match="changed after the fact"):
+        read_events(space.events)
+
+
+def test_an_event_log_that_was_cut_is_refused(locked):
+    space, _ = locked
+    space.events.write_bytes(space.events.read_bytes()[:-9])
+    with pytest.raises(LockError, match="changed after the fact"):
+        read_events(space.events)

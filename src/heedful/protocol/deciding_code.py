@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec, resolve_name
+from importlib import import_module
+from importlib.util import resolve_name
 from pathlib import Path
 
 from heedful.ports import Benchmark
@@ -32,7 +33,12 @@ class CodeState:
     commit: str | None = None
     """The git commit, where heedful runs from a checkout."""
     dirty: bool | None = None
-    """Whether the checkout differed from that commit."""
+    """Whether the package differed from that commit."""
+
+    @property
+    def checkout(self) -> str:
+        """The commit in words; empty where heedful was installed otherwise."""
+        return (self.commit or "") + (", with changes" if self.dirty else "")
 
     def changed(self, other: "CodeState") -> list[str]:
         """The modules that are not the same."""
@@ -80,10 +86,10 @@ def _benchmark_files(benchmark: Benchmark) -> Iterator[tuple[str, Path]]:
     waiting, known = [_module_of(benchmark), type(benchmark).__module__], set[str]()
     while waiting:
         name = waiting.pop()
-        spec = None if name in known or name == "__main__" else find_spec(name)
+        source = None if name in known else getattr(import_module(name), "__file__", None)
         known.add(name)
-        if spec is not None and spec.origin is not None and Path(spec.origin).is_file():
-            file = Path(spec.origin)
+        if source is not None and source.endswith(".py"):
+            file = Path(source)
             yield name, file
             waiting += _imported_benchmarks(file, name.rpartition(".")[0])
 
@@ -92,8 +98,9 @@ def _module_of(benchmark: Benchmark) -> str:
     """The module that holds the benchmark, if any does: one of ours, or of a plug-in."""
     holders = [
         name
-        for name, module in sys.modules.items()
-        if not hasattr(module, "__path__") and any(value is benchmark for value in vars(module).values())
+        for name, module in list(sys.modules.items())
+        if not hasattr(module, "__path__")
+        and any(value is benchmark for value in list(getattr(module, "__dict__", {}).values()))
     ]
     ours = (name for name in sorted(holders) if name.startswith(f"{BENCHMARKS}."))
     return next(ours, min(holders, default=type(benchmark).__module__))
@@ -106,7 +113,7 @@ def _imported_benchmarks(file: Path, package: str) -> list[str]:
 
 
 def _dirty() -> bool | None:
-    changes = _git("status", "--porcelain", "--untracked-files=no")
+    changes = _git("status", "--porcelain", "--untracked-files=no", ".")
     return None if changes is None else bool(changes)
 
 

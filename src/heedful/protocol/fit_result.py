@@ -123,11 +123,11 @@ def to_fields(value: object) -> dict[str, object]:
 
 
 def from_fields(raw: Mapping[str, object], kind: type[T], file: Path) -> T:
-    """The value of `to_fields`; `file` is named when it is none."""
+    """The value of `to_fields`; `file` is where it was read."""
     try:
         return msgspec.convert(_with_policies(raw), kind)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
-        raise UsageError(f"{file.name} is not one that this version can read: {error}") from error
+        raise UsageError(f"{file} cannot be read by this version of heedful: {error}") from error
 
 
 def _plain(value: object) -> object:

@@ -190,15 +190,11 @@ def refuse_moved(
 ) -> None:
     """Raise `LockError` that names each thing that moved."""
     names = moved(lock, setup, model, probed, ledger)
-    problems = []
+    early = "its code cannot be compared piece by piece, because an earlier version of heedful made the lock"
     if names:
-        problems.append(
-            f"{', '.join(names)} moved since {lock.locked_at}; put it back, or lock anew and say so"
+        raise LockError(
+            f"the lock of {lock.study} is broken: {', '.join(names)} moved since {lock.locked_at}; "
+            f"put it back, or lock anew and say so{'' if lock.code else f'; {early}'}"
         )
     if lock.code is None:
-        problems.append(
-            "its code cannot be compared piece by piece, because an earlier version of heedful made the lock"
-            + ("" if names else "; all else is as it was locked")
-        )
-    if problems:
-        raise LockError(f"the lock of {lock.study} is broken: {'; '.join(problems)}")
+        raise LockError(f"the lock of {lock.study} cannot be verified: {early}; all else is as it was locked")

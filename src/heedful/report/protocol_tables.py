@@ -80,6 +80,7 @@ def locked_table(evaluation: Evaluation) -> ReportTable:
         ("rows", f"{sides}; seeds {', '.join(map(str, lock.seeds))}"),
         ("entries dropped because their question is on the test side", dropped or "none"),
         ("planned statistics", "; ".join(lock.statistics)),
+        *([("commit of heedful", lock.code.checkout)] if lock.code and lock.code.checkout else []),
         *((f"digest of {name}", digest) for name, digest in lock.digests.items()),
     ]
     return ReportTable(

@@ -1,0 +1,125 @@
+"""How much harm a kind of policy is to be expected to do, and in which order kinds are tested for it.
+
+How safe a policy is cannot be read off the rows it was tuned on: out of thousands, some do no harm
+there by luck. So every kind of policy is tuned under several budgets of harm and judged, harm and
+objective, on folds it was not tuned on. Out of hundreds of kinds some are lucky on those folds too,
+above all those that change many answers; so the harm to expect of a kind is its hurts among the
+answers it changed, drawn towards the rate of kinds that are like it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from heedful.protocol.fit import NO_LIMIT, folds_of, held_out_score, tune_within_budgets
+from heedful.protocol.fit_result import BASELINE, HeldOutScore, PolicyKind
+from heedful.protocol.replay import PolicyReplay, Replayer
+from heedful.protocol.study import FitSettings
+from heedful.protocol.table import Table
+from heedful.types import Policy
+
+BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, NO_LIMIT)
+"""Shares of tasks that a policy may hurt where it is tuned."""
+LONGEST_PATH = 20
+PRIOR_CHANGES = 20
+"""The rate of hurts of like kinds weighs as much as so many changed answers of a kind's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetScore:
+    """A kind of policy tuned under a budget of harm, judged on folds it was not tuned on."""
+
+    kind: PolicyKind
+    budget: float
+    held_out: HeldOutScore
+    hurts: int
+    changes: int
+    """Rows on which it says something else than the memory-free pass."""
+
+
+def hurts_of(replayer: Replayer, policy: Policy) -> int:
+    """Tasks that the policy hurts, under any seed: seeds of one task are no independent draws."""
+    return _hurt_tasks(replayer, replayer.replay(policy))
+
+
+def _hurt_tasks(replayer: Replayer, replayed: PolicyReplay) -> int:
+    hurt = replayer.base_right & ~replayed.right
+    return len({task for task, bad in zip(replayer.table.tasks, hurt, strict=True) if bad})
+
+
+class Counts(NamedTuple):
+    """What a policy did on some rows."""
+
+    right: int
+    calls: int
+    rows: int
+    hurts: int
+    changes: int
+
+
+def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettings) -> list[BudgetScore]:
+    """Cross-validate every kind under every budget."""
+    totals: dict[tuple[PolicyKind, float], list[Counts]] = {}
+    for rest, fold in folds_of(table, settings):
+        judge = Replayer(table.rows(fold))
+        done: dict[int, Counts] = {}  # by the id of a policy: several budgets may share one
+        for key, choice in tune_within_budgets(table.rows(rest), banks, settings, BUDGETS)[0].items():
+            if id(choice.policy) not in done:
+                done[id(choice.policy)] = _count(judge, choice.policy)
+            totals.setdefault(key, []).append(done[id(choice.policy)])
+    return [
+        BudgetScore(
+            kind=kind,
+            budget=budget,
+            held_out=held_out_score(kind, [part[:3] for part in parts], settings),
+            hurts=sum(part.hurts for part in parts),
+            changes=sum(part.changes for part in parts),
+        )
+        for (kind, budget), parts in totals.items()
+        if sum(part.rows for part in parts) == len(table)
+    ]
+
+
+def _count(judge: Replayer, policy: Policy) -> Counts:
+    replayed = judge.replay(policy)
+    return Counts(
+        right=int(replayed.right.sum()),
+        calls=int(replayed.calls.sum()),
+        rows=len(judge.table),
+        hurts=_hurt_tasks(judge, replayed),
+        changes=int(judge.changed(policy, replayed).sum()),
+    )
+
+
+def safest_first(judged: Sequence[BudgetScore], least: float) -> list[BudgetScore]:
+    """From the least expected harm on, each policy with a better held-out objective than those before."""
+    expected = expected_hurts(judged)
+    path: list[BudgetScore] = []
+    for place in sorted(range(len(judged)), key=lambda at: (expected[at], judged[at].held_out.rank)):
+        one = judged[place]
+        if one.kind != BASELINE and one.held_out.objective > least + 1e-9:
+            path.append(one)
+            least = one.held_out.objective
+    return path[:LONGEST_PATH]
+
+
+def expected_hurts(judged: Sequence[BudgetScore]) -> list[float]:
+    """The hurts to expect of each, for as many answers as it changed on the held-out folds.
+
+    Kinds that differ in their signal and in the order of their sources only are much alike, so the rate
+    is drawn towards theirs, and theirs towards the rate of all.
+    """
+    groups: dict[tuple[object, ...], list[BudgetScore]] = {}
+    for one in judged:
+        kind = one.kind
+        alike = kind.first, kind.family, frozenset(kind.sources), one.budget
+        groups.setdefault(alike, []).append(one)
+    common = _rate(judged, 0.0)
+    rates = {id(one): _rate(group, common) for group in groups.values() for one in group}
+    return [one.changes * _rate([one], rates[id(one)]) for one in judged]
+
+
+def _rate(judged: Sequence[BudgetScore], towards: float) -> float:
+    """Hurts a changed answer, drawn towards a rate that counts as much as so many changes."""
+    hurts, changes = sum(one.hurts for one in judged), sum(one.changes for one in judged)
+    return (hurts + PRIOR_CHANGES * towards) / (changes + PRIOR_CHANGES)

@@ -1,0 +1,122 @@
+"""A harm limit holds, or nothing is chosen."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from heedful.protocol.budget_scores import BudgetScore, expected_hurts, hurts_of
+from heedful.protocol.fit import held_out_score
+from heedful.protocol.fit_result import BASELINE, PolicyKind
+from heedful.protocol.harm import fit_within_limit, halves
+from heedful.protocol.replay import Replayer
+from heedful.protocol.study import FitSettings
+from heedful.protocol.table import Table, make_column
+from tests.protocol.worlds import world
+
+HARM = FitSettings(
+    signals=("mean",),
+    families=("gate", "choose"),
+    calibrated=False,
+    folds=2,
+    firsts=("none",),
+    harm_limit=0.05,
+    cost=0.0,
+)
+
+
+def test_a_harmless_bank_is_certified_and_a_harmful_one_is_not():
+    rng = np.random.default_rng(7)
+    good = fit_within_limit(world(rng, 600, help_rate=0.4, hurt_rate=0.005, telling=0.3), ["bank"], HARM)
+    assert good.policy.sources == ("bank",)
+    assert good.certificate.path[0].certified
+    bad = fit_within_limit(world(rng, 600, help_rate=0.1, hurt_rate=1.0, telling=0.0), ["bank"], HARM)
+    assert bad.kind == BASELINE
+    assert not any(one.certified for one in bad.certificate.path[1:])
+
+
+def test_when_nothing_can_be_certified_the_baseline_is_chosen_and_said():
+    rng = np.random.default_rng(10)
+    few = world(rng, 60, help_rate=0.4, hurt_rate=0.0, telling=0.3)
+    fitted = fit_within_limit(few, ["bank"], replace(HARM, harm_limit=0.01))
+    assert fitted.kind == BASELINE
+    assert "baseline was chosen" in fitted.notes[0]
+    assert fitted.certificate.path[0].hurts == 0, "36 rows without harm are too few to certify 1%"
+
+
+def test_the_rows_that_choose_are_not_the_rows_that_test():
+    rng = np.random.default_rng(8)
+    rows = world(rng, 300, help_rate=0.3, hurt_rate=0.02, telling=0.3)
+    fitted = fit_within_limit(rows, ["bank"], HARM)
+    certificate = fitted.certificate
+    assert certificate.chosen_on + certificate.tested_on == 300
+    assert fitted.rows == certificate.chosen_on
+    testing = halves(rows, HARM.seed)[1]
+    spoiled = {
+        name: make_column(c.passes, [bool(right) != (at in testing) for at, right in enumerate(c.right)])
+        for name, c in rows.columns.items()
+    }
+    turned = Table(tasks=rows.tasks, seeds=rows.seeds, columns=spoiled)
+    other = fit_within_limit(turned, ["bank"], HARM).certificate
+    assert certificate.path
+    assert [one.policy for one in other.path] == [one.policy for one in certificate.path]
+    assert [one.hurts for one in other.path] != [one.hurts for one in certificate.path]
+
+
+def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():
+    def judged(family, signal, hurts, changes):
+        kind = PolicyKind("none", family, signal, ("bank",))
+        return BudgetScore(
+            kind=kind,
+            budget=0.0,
+            held_out=held_out_score(kind, [(50, 100, 100)], FitSettings()),
+            hurts=hurts,
+            changes=changes,
+        )
+
+    lucky, *others = [
+        judged("gate", "mean", 0, 20),
+        judged("gate", "min", 8, 20),
+        judged("gate", "sum", 6, 20),
+    ]
+    careful = [judged("agree", signal, 0, 20) for signal in ("mean", "min", "sum")]
+    timid = judged("gate", "p10", 0, 2)
+    found = dict(
+        zip(
+            ["lucky", "careful", "timid"],
+            expected_hurts([lucky, careful[0], timid, *others, *careful[1:]]),
+            strict=False,
+        )
+    )
+    assert found["careful"] < found["lucky"]
+    assert found["timid"] < found["lucky"], "fewer changes, less harm to expect"
+
+
+def test_seeds_of_a_task_count_once_in_the_certificate():
+    rng = np.random.default_rng(12)
+    rows = world(rng, 120, help_rate=0.4, hurt_rate=0.0, telling=0.3)
+    thrice = Table(tasks=rows.tasks[:40] * 3, seeds=(0,) * 40 + (1,) * 40 + (2,) * 40, columns=rows.columns)
+    certificate = fit_within_limit(thrice, ["bank"], HARM).certificate
+    assert certificate.chosen_on + certificate.tested_on == 40
+    assert all(one.p_value >= 0.95**24 - 1e-9 for one in certificate.path), "24 tasks without harm"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("studies", "settings"),
+    [(2000, HARM), (300, replace(HARM, calibrated=True, firsts=None))],
+    ids=["thresholds", "calibrators and memory first"],
+)
+def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies, settings):
+    """Synthetic studies whose risky policies harm just around the limit."""
+    rng = np.random.default_rng(9)
+    broken, used = 0, 0
+    big = Replayer(world(rng, 20_000, help_rate=0.3, hurt_rate=0.12, telling=0.25))
+    for _ in range(studies):
+        rows = world(rng, 250, help_rate=0.3, hurt_rate=0.12, telling=0.25)
+        fitted = fit_within_limit(rows, ["bank"], settings)
+        if fitted.kind != BASELINE:
+            used += 1
+            broken += hurts_of(big, fitted.policy) / 20_000 > HARM.harm_limit
+    allowed = 0.05 + 3 * (0.05 * 0.95 / studies) ** 0.5
+    assert broken / studies <= allowed
+    assert used / studies > 0.2, "the limit must not be kept by never using memory"

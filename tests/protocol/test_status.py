@@ -1,0 +1,33 @@
+"""How far a study is."""
+
+import asyncio
+from dataclasses import replace
+
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.setup import prepare
+from heedful.protocol.status import status_of
+from heedful.protocol.workflow import record
+from heedful.protocol.workspace import open_workspace
+from tests.protocol.shelves import STUDY, nobody, shelf_model
+
+
+def test_the_time_left_counts_sources_that_have_not_begun(study):
+    study.write_text(STUDY.partition("[sources.retry]")[0])
+    space = open_workspace(study, study.parent / "out")
+    setup = prepare(space.study, None)
+    ledger = asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
+    plain = [
+        replace(row, record=replace(row.record, seconds=10.0))
+        for row in ledger.passes.values()
+        if row.record.source == "none"
+    ]
+    space.ledger.unlink()
+    with Ledger(space.ledger) as slow:
+        for row in plain:
+            slow.append(row)
+    found = status_of(space, setup).sides
+    passes = {"fit": 2 * 300, "test": 3 * 300}
+    slots = setup.study.model.slots
+    assert {side: found[side].seconds_left * slots for side in found} == {
+        side: 10 * count for side, count in passes.items()
+    }

@@ -1,0 +1,318 @@
+"""A whole study with the scripted model, and what stops one."""
+
+import asyncio
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from heedful import (
+    LockError,
+    LogprobError,
+    ModelError,
+    ScriptedModel,
+)
+from heedful.evaluation.study_data import read_study_data
+from heedful.models.scripted import SCRIPTED
+from heedful.protocol.events import read_events
+from heedful.protocol.fit_result import read_fit
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import read_lock
+from heedful.protocol.setup import prepare
+from heedful.protocol.status import status_of
+from heedful.protocol.table import read_table
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record
+from heedful.protocol.workspace import open_workspace, read_json, write_json
+from heedful.report.write import write_report
+from tests.protocol.shelves import QUICK, STUDY, nobody, shelf_model, through_lock
+
+
+def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
+    model = shelf_model()
+    space, setup = through_lock(study, model)
+    fitted = read_fit(space.fit)
+    assert fitted.policy.sources or fitted.kind.family == "always"
+    assert fitted.objective > 0.7
+    assert abs(fitted.optimism) < 0.1
+    assert not any(row.side == "test" for row in Ledger(space.ledger).passes.values())
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    ledger = Ledger(space.ledger)
+    assert len(ledger.passes) == 2 * 300 * 7
+    asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
+    assert sum(row.record.calls for row in ledger.passes.values()) == len(model.prompts) - asked
+    found = status_of(space, setup)
+    assert (found.locked, found.test_openings, found.seconds_left) == (True, 1, 0)
+
+
+def test_a_second_opening_is_logged_and_costs_no_call(locked):
+    model = shelf_model()
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    before = len(model.prompts)
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    assert len(model.prompts) == before + 1
+    assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
+
+
+def test_going_on_after_an_interruption_is_not_another_opening(locked):
+    space, setup = locked
+    whole, asked = shelf_model(), []
+
+    def breaks_off(prompt):
+        asked.append(prompt)
+        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+
+    with pytest.raises(ModelError):
+        asyncio.run(open_test_side(space, setup, ScriptedModel(script=breaks_off), nobody))
+    whole_arms = read_table(Ledger(space.ledger), "test", [item.id for item in setup.splits.test], [0])
+    assert list(whole_arms.columns) == ["none", "notes"], "one source after the other"
+    asyncio.run(open_test_side(space, setup, whole, nobody))
+    events = [event.event for event in read_events(space.events)]
+    assert events == [
+        "locked",
+        "opened the test side",
+        "went on recording the test side",
+        "recorded the whole test side",
+    ]
+    assert status_of(space, setup).test_openings == 1
+
+
+def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
+    space, setup = locked
+    asleep = ScriptedModel(script=lambda prompt: ModelError("asleep"))
+    with pytest.raises(ModelError):
+        asyncio.run(open_test_side(space, setup, asleep, nobody))
+    assert [event.event for event in read_events(space.events)] == ["locked"]
+
+
+def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_again(study):
+    text = STUDY.partition("[sources.other]")[0]
+    study.write_text(text.replace('metric = "text"', 'metric = "exact"\nanswer_pattern = "(item)"'))
+    model = shelf_model()
+
+    def recorded():
+        space = open_workspace(study, study.parent / "out")
+        before = len(model.prompts)
+        ledger = asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
+        return sum(row.right for row in ledger.passes.values()), len(model.prompts) - before - 1
+
+    assert recorded() == (0, 600)
+    study.write_text(text.replace('metric = "text"', 'metric = "contains"\nanswer_pattern = "(item)"'))
+    assert recorded() == (0, 0)
+    study.write_text(text)
+    right, asked = recorded()
+    assert right > 200
+    assert asked == 600, "the answer stands elsewhere in the text, so its signals have to be measured anew"
+    study.write_text(text.replace('metric = "text"', 'metric = "number"'))
+    assert recorded()[1] == 0
+
+
+@pytest.mark.parametrize("change", ["entry", "placement", "model", "targets", "pattern", "scores"])
+def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
+    study.write_text(QUICK)
+    space = open_workspace(study, study.parent / "out")
+    model = shelf_model()
+    asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
+    if change == "entry":
+        notes = space.folder / "notes.txt"
+        notes.write_text(notes.read_text() + "\nShelf 3 of the shelf 3 is what is on shelf 3.")
+    elif change == "placement":
+        space.study.write_text(
+            space.study.read_text().replace('placement = "before"', 'placement = "system"')
+        )
+    elif change == "model":
+        model = replace(model, traits=replace(SCRIPTED, fingerprint="another"))
+    elif change == "targets":
+        file = space.folder / "fit.jsonl"
+        file.write_text(file.read_text().replace('"item1"', '"item2"'))
+    elif change == "pattern":
+        space.study.write_text(
+            space.study.read_text().replace("[sources", 'answer_pattern = "(item)"\n[sources', 1)
+        )
+    else:  # the same recalls everywhere, scored otherwise: words of a bank have become rarer
+        notes = space.folder / "notes.txt"
+        notes.write_text(notes.read_text() + "\n" + "\n".join(f"Box {n} is full of figs." for n in range(99)))
+    setup = prepare(space.study, None)
+    fit_study(space, setup)
+    with pytest.raises(LockError, match="another bank, prompt, model or way of grading"):
+        asyncio.run(lock_study(space, setup, model))
+
+
+def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
+    space, setup = locked
+    model = shelf_model()
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    again = open_workspace(space.folder.parent / "desk.toml", tmp_path / "again")
+    shutil.copyfile(space.ledger, again.ledger)
+    setup = prepare(again.study, None)
+    fit_study(again, setup)
+    asyncio.run(lock_study(again, setup, model))
+    asyncio.run(open_test_side(again, setup, model, nobody))
+    seen = sum(row.side == "test" for row in Ledger(space.ledger).passes.values())
+    assert seen > 0
+    assert read_lock(space.lock).test_passes == 0
+    assert read_lock(again.lock).test_passes == seen
+    assert "had been recorded before the policy was locked" not in write_report(space).text
+    assert write_report(again).text.startswith(f"{seen:,} passes of the test side had been recorded before")
+
+
+def test_every_choice_under_a_harm_limit_is_counted(study):
+    study.write_text(QUICK + "harm_limit = 0.2\n")
+    space, _ = through_lock(study, shelf_model())
+    assert read_lock(space.lock).choices == 1
+    again = open_workspace(study, study.parent / "again")
+    shutil.copyfile(space.ledger, again.ledger)
+    for seed in (0, 1, 1, 2):
+        text = space.study.read_text()
+        again.study.write_text(f"{text}seed = {seed}\n" if seed else text)
+        setup = prepare(again.study, None)
+        fit_study(again, setup)
+    model = shelf_model()
+    asyncio.run(lock_study(again, setup, model))
+    assert read_lock(again.lock).choices == 3, "the same choice made twice is one"
+    asyncio.run(open_test_side(again, setup, model, nobody))
+    write_report(again)
+    assert "3 policies were chosen under a harm limit" in (again.folder / "report.html").read_text()
+
+
+def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
+    text = QUICK.partition("[sources.other]")[0] + '[fit]\nsignals = ["mean"]\n'
+    study.write_text(text.replace('bank = "notes.txt"', 'bank = "notes.txt"\nsides = ["fit"]'))
+    space, _ = through_lock(study, shelf_model())
+    policy = read_lock(space.lock).policy
+    assert (policy.first, policy.sources) == ("none", ())
+
+
+def test_several_seeds_are_recorded_source_by_source(study):
+    study.write_text("seeds = [0, 1]\n" + STUDY.partition("[sources.other]")[0])
+    space = open_workspace(study, study.parent / "out")
+    setup = prepare(space.study, None)
+    whole, asked = shelf_model(), []
+
+    def breaks_off(prompt):
+        asked.append(prompt)
+        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+
+    with pytest.raises(ModelError):
+        asyncio.run(record(space, setup, ScriptedModel(script=breaks_off), "fit", nobody))
+    fit = [item.id for item in setup.splits.fit]
+    assert list(read_table(Ledger(space.ledger), "fit", fit, [0, 1]).columns) == ["none"]
+
+
+def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(locked):
+    space, setup = locked
+    with pytest.raises(LockError, match="stays locked"):
+        asyncio.run(lock_study(space, setup, shelf_model()))
+    assert read_lock(space.lock).policy == read_fit(space.fit).policy
+
+
+def change_bank(space):
+    (space.folder / "notes.txt").write_text("Shelf 1 holds nothing.\n")
+
+
+def change_question(space):
+    file = space.folder / "test.jsonl"
+    file.write_text(file.read_text().replace("shelf 1000?", "shelf 1001 again?"))
+
+
+def change_prompt(space):
+    space.study.write_text(
+        space.study.read_text().replace('metric = "text"', 'metric = "text"\ninstructions = "Hm."')
+    )
+
+
+def change_placement(space):
+    space.study.write_text(space.study.read_text().replace('"before"', '"system"'))
+
+
+def change_seeds(space):
+    space.study.write_text("seeds = [0, 1]\n" + space.study.read_text())
+
+
+def change_ledger(space):
+    lines = space.ledger.read_text().splitlines(keepends=True)
+    space.ledger.write_text("".join(lines[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (change_bank, "bank:notes"),
+        (change_question, "data:test"),
+        (change_prompt, "prompts"),
+        (change_placement, "source:other"),
+        (change_seeds, "seeds"),
+        (change_ledger, "fit passes"),
+    ],
+)
+def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
+    model = shelf_model()
+    space, _ = locked
+    change(space)
+    with pytest.raises(LockError, match=names):
+        asyncio.run(open_test_side(space, prepare(space.study, None), model, nobody))
+    assert [e.event for e in read_events(space.events)] == ["locked"]
+
+
+def fitted_only(study):
+    study.write_text(QUICK)
+    space = open_workspace(study, study.parent / "out")
+    setup = prepare(space.study, None)
+    asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
+    fit_study(space, setup)
+    return space
+
+
+def edit_policy(space):
+    fitted = read_json(space.fit, "")
+    write_json(space.fit, {**fitted, "policy": {**fitted["policy"], "threshold": "always"}})
+
+
+def change_study(old, new):
+    return lambda space: space.study.write_text(space.study.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        edit_policy,
+        change_study("[fit]", "[fit]\nharm_limit = 0.02"),
+        change_study("[fit]", "[split]\nfit = 100\n[fit]"),
+        change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\n', ""),
+    ],
+)
+def test_a_policy_that_was_chosen_otherwise_is_not_locked(study, change):
+    space = fitted_only(study)
+    change(space)
+    with pytest.raises(LockError, match="run heedful study fit again"):
+        asyncio.run(lock_study(space, prepare(space.study, None), shelf_model()))
+    assert not space.lock.exists()
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    read_study_data(space)
+    kept = space.events.read_text().splitlines(keepends=True)[:lines]
+    space.events.write_text("".join(kept))
+    with pytest.raises(LockError, match="does not tell"):
+        read_study_data(space)
+
+
+def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked):
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    row = next(Ledger(space.ledger).of("test", "none"))
+    with Ledger(space.ledger) as ledger:
+        ledger.append(replace(row, right=not row.right))
+    with pytest.raises(LockError, match=r"test passes .* moved"):
+        read_study_data(space)
+
+
+def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study):
+    space = open_workspace(study, study.parent / "out")
+    silent = shelf_model(traits=replace(SCRIPTED, logprobs=False))
+    with pytest.raises(LogprobError, match="nothing was recorded"):
+        asyncio.run(record(space, prepare(space.study, None), silent, "fit", nobody))
+    assert not space.ledger.exists()
