@@ -10,6 +10,7 @@ from heedful import (
     LockError,
     LogprobError,
     ModelError,
+    RequestError,
     ScriptedModel,
 )
 from heedful.evaluation.study_data import read_study_data
@@ -52,6 +53,37 @@ def test_a_second_opening_is_logged_and_costs_no_call(locked):
     asyncio.run(open_test_side(space, setup, model, nobody))
     assert len(model.prompts) == before + 1
     assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
+
+
+def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_again(study):
+    study.write_text(QUICK)
+    whole = shelf_model()
+    refused = ("shelf 0?", "shelf 7?", "shelf 1003?")  # the first question of all is among them
+
+    def picky(prompt):
+        asked = " ".join(message.content for message in prompt.messages)
+        return RequestError("content filter") if any(r in asked for r in refused) else whole.script(prompt)
+
+    model = ScriptedModel(script=picky)
+    space, setup = through_lock(study, model)
+    counts = status_of(space, setup).sides["fit"].sources
+    names = ("none", "notes", "other", "retry", "reflect", "vote", "verify")
+    assert {name: (count.recorded, count.failed) for name, count in counts.items()} == dict.fromkeys(
+        names, (300, 2)
+    )
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    report = write_report(space)
+    assert report.summary["failed_passes"]["test"] == dict.fromkeys(names, 1)
+    assert "On the test side 7 passes failed (none 1, notes 1" in report.text
+    assert report.summary["arms"]["baseline"]["n"] == 300
+    before = len(whole.prompts)
+    asyncio.run(open_test_side(space, setup, whole, nobody, retry_failed=True))
+    passes = Ledger(space.ledger).passes
+    healed = [row for (side, _, _, task), row in passes.items() if (side, task) == ("test", "s1003")]
+    probing = 1  # one question more, to see whether the log-probs make sense
+    assert len(whole.prompts) - before == probing + sum(row.record.calls for row in healed)
+    assert write_report(space).summary["failed_passes"]["test"] == {}
+    assert write_report(space).summary["test_openings"] == 1
 
 
 def test_going_on_after_an_interruption_is_not_another_opening(locked):

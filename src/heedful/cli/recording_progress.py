@@ -33,7 +33,8 @@ def recording_progress() -> Iterator[Callable[[str, "Progress"], None]]:
             if not console.is_terminal and told.done >= said.get(title, 0) + max(1, told.total // 10):
                 said[title] = told.done
                 left = _left(told, *begun[title]) if title in begun else ""
-                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls{left}")
+                failed = f", {told.failed} failed" if told.failed else ""
+                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls{failed}{left}")
 
         yield tell
 

@@ -11,7 +11,6 @@ import typer
 from heedful.cli.options import Json
 from heedful.cli.output import print_json, result, say
 from heedful.cli.recording_progress import recording_progress
-from heedful.types import Side
 
 if TYPE_CHECKING:
     from heedful.ports import Model
@@ -29,28 +28,35 @@ Data = Annotated[Path | None, typer.Option(envvar="HEEDFUL_DATA", help="Folder o
 Out = Annotated[
     Path | None, typer.Option(help="Folder of the study [default: results/NAME].", show_default=False)
 ]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask passes again that failed before.", show_default=False)
+]
 
 
 @app.command()
-def run(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+def run(
+    place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
+) -> None:
     """Do all of it: record the fit side, fit, lock, record the test side, report."""
     space, setup = open_study(place, data, out)
     model = open_study_model(setup)
     if not space.lock.exists():
-        _record(space, setup, model, "fit")
+        _record(space, setup, model, retry_failed)
         _fit(space, setup)
         _lock(space, setup, model)
     else:
         say(f"{space.lock} exists: going on with the locked study")
-    _test(space, setup, model)
+    _test(space, setup, model, retry_failed)
     _report(space, json)
 
 
 @app.command()
-def record(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+def record(
+    place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
+) -> None:
     """Decode the passes of the fit side that the ledger does not hold yet."""
     space, setup = open_study(place, data, out)
-    _record(space, setup, open_study_model(setup), "fit")
+    _record(space, setup, open_study_model(setup), retry_failed)
     _status(space, setup, json)
 
 
@@ -83,10 +89,12 @@ def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -
 
 
 @app.command("test")
-def open_test(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
+def open_test(
+    place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
+) -> None:
     """Verify the lock, open the test side, record it and evaluate."""
     space, setup = open_study(place, data, out)
-    _test(space, setup, open_study_model(setup))
+    _test(space, setup, open_study_model(setup), retry_failed)
     _report(space, json)
 
 
@@ -141,20 +149,22 @@ def open_study_model(setup: "StudySetup") -> "Model":
     return study_model(settings)
 
 
-def _record(space: "Workspace", setup: "StudySetup", model: "Model", side: Side) -> None:
+def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import record
 
     _tell_damage(space)
     with recording_progress() as tell:
-        asyncio.run(record(space, setup, model, side, partial(tell, f"recording {side}")))
+        told = partial(tell, "recording fit")
+        asyncio.run(record(space, setup, model, "fit", told, retry_failed=retry_failed))
 
 
-def _test(space: "Workspace", setup: "StudySetup", model: "Model") -> None:
+def _test(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import open_test_side
 
     _tell_damage(space)
     with recording_progress() as tell:
-        asyncio.run(open_test_side(space, setup, model, partial(tell, "recording test")))
+        told = partial(tell, "recording test")
+        asyncio.run(open_test_side(space, setup, model, told, retry_failed=retry_failed))
 
 
 def _tell_damage(space: "Workspace") -> None:

@@ -1,6 +1,6 @@
 """A study evaluated: every number of the report, from the ledger and the lock."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ from heedful.evaluation.study_data import StudyData
 from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
 from heedful.protocol.events import StudyEvent
 from heedful.protocol.lock import Lock
+from heedful.types import Side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class Evaluation:
     openings: int
     missing: tuple[str, ...]
     """Sources of the study without a whole set of test passes."""
+    failed: Mapping[Side, Mapping[str, int]]
+    """Passes that the endpoint refused, by side and source."""
     damaged: int
     tasks: int
     arms: tuple[Arm, ...]
@@ -73,6 +76,7 @@ def evaluate(data: StudyData) -> Evaluation:
         events=data.events,
         openings=data.openings,
         missing=data.missing,
+        failed=data.failed,
         damaged=data.damaged,
         tasks=len(set(data.tasks)),
         arms=arms,

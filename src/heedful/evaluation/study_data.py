@@ -1,5 +1,6 @@
 """What a report is made of: the lock, the events, and both sides of the ledger as tables."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ class StudyData:
     test: Replayer
     passes: Mapping[Side, Sequence[Pass]]
     """All that was decoded for the study's rows, also for sources that are not whole or prompts of before."""
+    failed: Mapping[Side, Mapping[str, int]]
+    """Passes that the endpoint refused, by side and source; they count as no answer."""
     damaged: int
     """Rows of the ledger that could not be read."""
 
@@ -90,6 +93,7 @@ def read_study_data(space: Workspace) -> StudyData:
         fit=fit,
         test=test,
         passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
+        failed={side: _failed(ledger, side, lock) for side in SIDES},
         damaged=len(ledger.damage),
     )
 
@@ -110,6 +114,12 @@ def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> No
 def _passes(ledger: Ledger, side: Side, lock: Lock) -> list[Pass]:
     tasks = set(lock.splits[side])
     return [row for row in ledger.distinct() if row.side == side and row.task in tasks]
+
+
+def _failed(ledger: Ledger, side: Side, lock: Lock) -> Mapping[str, int]:
+    tasks = set(lock.splits[side])
+    rows = (row for row in ledger.passes.values() if row.side == side and row.task in tasks)
+    return dict(Counter(row.record.source for row in rows if row.record.status == "failed"))
 
 
 def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:

@@ -31,7 +31,7 @@ from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table
-from heedful.protocol.workflow import fill, policy_banks, refined_ledger
+from heedful.protocol.workflow import fill, policy_banks, recording_of, refined_ledger
 from heedful.protocol.workspace import REFINED, Workspace, tasks_looked_at, write_json, write_text
 from heedful.types import Entry, Policy
 
@@ -267,7 +267,8 @@ async def _copied(experiment: Experiment, setup: StudySetup, parent: Ledger | No
     """Let the study's ledger have what a round recorded."""
     if parent is not None:
         tell = partial(experiment.tell, "copying the chosen passes")
-        await fill(experiment.space, setup, experiment.model, "fit", tell, parent)
+        recording = recording_of(setup, "fit")
+        await fill(experiment.space, setup, experiment.model, recording, tell, parent)
 
 
 def with_bank_named(toml: str, source: str, bank: str) -> str:

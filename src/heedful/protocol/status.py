@@ -16,6 +16,8 @@ class SourceProgress:
 
     recorded: int
     wanted: int
+    failed: int
+    """Of those recorded; `heedful study record --retry-failed` asks them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,11 @@ def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:
         rows = [row for row in ledger.of(side, name) if (row.seed, row.task) in wanted]
         pace = _pace(rows or list(ledger.of(other, name)) or list(ledger.passes.values()))
         left += (len(wanted) - len(rows)) * pace / slots
-        sources[name] = SourceProgress(recorded=len(rows), wanted=len(wanted))
+        sources[name] = SourceProgress(
+            recorded=len(rows),
+            wanted=len(wanted),
+            failed=sum(row.record.status == "failed" for row in rows),
+        )
     return SideProgress(sources=sources, seconds_left=round(left))
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from heedful.errors import LockError, LogprobError, UsageError
+from heedful.errors import LockError, LogprobError, RequestError, UsageError
 from heedful.ports import Model
 from heedful.protocol.endpoint_probe import probe
 from heedful.protocol.events import (
@@ -33,36 +33,46 @@ from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import check_logprobs
 from heedful.types import Side, digest_of
 
+TRIED_QUESTIONS = 5
+
 
 async def record(
-    space: Workspace, setup: StudySetup, model: Model, side: Side, on_progress: OnProgress
+    space: Workspace,
+    setup: StudySetup,
+    model: Model,
+    side: Side,
+    on_progress: OnProgress,
+    *,
+    retry_failed: bool = False,
 ) -> Ledger:
     """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setup, model)
-    return await fill(space, setup, model, side, on_progress, refined_ledger(space, setup))
+    recording = recording_of(setup, side, retry_failed=retry_failed)
+    return await fill(space, setup, model, recording, on_progress, refined_ledger(space, setup))
 
 
 async def fill(
     space: Workspace,
     setup: StudySetup,
     model: Model,
-    side: Side,
+    recording: Recording,
     on_progress: OnProgress,
     parent: Ledger | None = None,
 ) -> Ledger:
-    """Let the study's ledger have every pass of a side: copied from the parent where that has it."""
+    """Let the study's ledger have every pass of a recording: copied from the parent where that has it."""
     with Ledger(space.ledger, parent) as ledger:
-        await Recorder(recording_of(setup, side), model, ledger, on_progress).run(setup.study.model.slots)
+        await Recorder(recording, model, ledger, on_progress).run(setup.study.model.slots)
     return ledger
 
 
-def recording_of(setup: StudySetup, side: Side) -> Recording:
+def recording_of(setup: StudySetup, side: Side, *, retry_failed: bool = False) -> Recording:
     """Every pass of a side."""
     return Recording(
         side=side,
         items=setup.splits.asked(side),
         sources={seed: setup.sources(side, seed) for seed in setup.study.seeds},
         benchmark=setup.benchmark,
+        retry_failed=retry_failed,
     )
 
 
@@ -76,13 +86,20 @@ def refined_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
 
 
 async def refuse_senseless_logprobs(setup: StudySetup, model: Model) -> None:
-    """Stop before anything is recorded when the model's log-probs cannot be used: no silent stand-in."""
-    items = setup.splits.fit or setup.splits.test
-    decode = await model.decode(first_prompt(setup.benchmark.task(items[0])))
-    try:
-        check_logprobs(decode)
-    except LogprobError as error:
-        raise LogprobError(f"nothing was recorded: {error}") from error
+    """Stop before anything is recorded when the model's log-probs cannot be used: no silent stand-in.
+
+    A question that the endpoint refuses says nothing of its log-probs, so a few more are tried.
+    """
+    *others, last = (setup.splits.fit or setup.splits.test)[:TRIED_QUESTIONS]
+    for item in (*others, last):
+        try:
+            check_logprobs(await model.decode(first_prompt(setup.benchmark.task(item))))
+            return
+        except LogprobError as error:
+            raise LogprobError(f"nothing was recorded: {error}") from error
+        except RequestError:
+            if item is last:
+                raise
 
 
 def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
@@ -180,22 +197,23 @@ async def verify_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock
     return lock
 
 
-async def open_test_side(space: Workspace, setup: StudySetup, model: Model, on_progress: OnProgress) -> Lock:
+async def open_test_side(
+    space: Workspace, setup: StudySetup, model: Model, on_progress: OnProgress, *, retry_failed: bool = False
+) -> Lock:
     """Verify the lock, log that the test side is opened, and record it."""
     lock = await verify_lock(space, setup, model)
     if not setup.splits.test:
         raise UsageError(f"{setup.benchmark.name} has no rows on the test side")
     await refuse_senseless_logprobs(setup, model)
-    log_event(space.events, WENT_ON if _is_open(space, lock.lock) else OPENED, lock.lock, now())
-    ledger = await fill(space, setup, model, "test", on_progress)
+    opened = [
+        event.event for event in events_of(space.events, lock.lock) if event.event in (OPENED, RECORDED)
+    ]
+    goes_on = bool(opened) and (retry_failed or opened[-1] == OPENED)
+    log_event(space.events, WENT_ON if goes_on else OPENED, lock.lock, now())
+    recording = recording_of(setup, "test", retry_failed=retry_failed)
+    ledger = await fill(space, setup, model, recording, on_progress)
     log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))
     return lock
-
-
-def _is_open(space: Workspace, lock: str) -> bool:
-    """Whether the last opening of the test side has not been recorded to its end."""
-    events = [event.event for event in events_of(space.events, lock) if event.event in (OPENED, RECORDED)]
-    return bool(events) and events[-1] == OPENED
 
 
 def now() -> str:

@@ -30,6 +30,10 @@ def alarms(evaluation: Evaluation) -> list[str]:
             f"{evaluation.lock.test_passes:,} passes of the test side had been recorded before the policy "
             "was locked; whatever was learned from them may have shaped it."
         )
+    for side, counts in evaluation.failed.items():
+        if counts:
+            total, by_source = sum(counts.values()), ", ".join(f"{s} {n}" for s, n in counts.items())
+            said.append(f"On the {side} side {total} passes failed ({by_source}): they count as no answer.")
     return said
 
 

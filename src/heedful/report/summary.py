@@ -46,6 +46,7 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "questions": evaluation.tasks,
         "seeds": list(lock.seeds),
         "missing": list(evaluation.missing),
+        "failed_passes": {side: dict(counts) for side, counts in evaluation.failed.items()},
         "damaged_rows": evaluation.damaged,
         "journal": [{"at": e.at, "event": e.event, "lock": e.lock} for e in evaluation.events],
     }
