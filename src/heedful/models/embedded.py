@@ -42,18 +42,24 @@ class EmbeddedModel:
     that are decoded together still differ by about 0.01 in log-prob (both with the default model)."""
     top_logprobs: int = 5
     traits: Traits = field(init=False)
-    _file: Path = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        file, sha256 = _gguf(self.weights)
         traits = Traits(
             name=str(self.weights),
             endpoint="embedded",
             top_logprobs=self.top_logprobs,
-            fingerprint=digest_of([sha256, self.slots, self.context, self.flash_attention]),
+            fingerprint=digest_of([_sha256(self.weights), self.slots, self.context, self.flash_attention]),
         )
-        object.__setattr__(self, "_file", file)
         object.__setattr__(self, "traits", traits)
+
+    @cached_property
+    def _file(self) -> Path:
+        """Looked up at the first decode: a fingerprint needs no weights."""
+        if isinstance(self.weights, str) and self.weights in CATALOGUE:
+            from heedful.models import weights
+
+            return weights.path(self.weights) / CATALOGUE[self.weights].files[0].name
+        return Path(self.weights)
 
     @property
     def chat(self) -> ChatModel:
@@ -130,16 +136,13 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _gguf(chosen: str | Path) -> tuple[Path, str]:
-    """The file and its sha256: of the catalogue by name, or any file by path."""
+def _sha256(chosen: str | Path) -> str:
+    """Of weights in the catalogue as it is pinned there, of any other file its own."""
     if isinstance(chosen, str) and chosen in CATALOGUE:
-        from heedful.models import weights
-
-        item = CATALOGUE[chosen]
-        return weights.path(chosen) / item.files[0].name, item.files[0].sha256
+        return CATALOGUE[chosen].files[0].sha256
     file = Path(chosen)
     if not file.is_file():
         known = ", ".join(CATALOGUE)
         raise MissingError(f"there is no model {str(chosen)!r}: give a GGUF file or one of {known}")
     with file.open("rb") as stream:
-        return file, hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
