@@ -1,15 +1,18 @@
 """Who may import whom."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import heedful
+from heedful.extras import EXTRAS
 
 ROOT = Path(heedful.__file__).parent
 CORE = {"types", "errors"}
 MAY_IMPORT = {
     "types": set(),
     "errors": set(),
+    "extras": {"errors"},
     "ports": {"types", "errors"},
     "arms": {"types"},
     "stages": {"types", "errors"},
@@ -17,11 +20,11 @@ MAY_IMPORT = {
     "control": {"types", "errors", "ports", "stages", "sources"},
     "decisions": {"types", "errors"},
     "credit": {"types", "errors", "ports", "stages", "decisions"},
-    "models": {"types", "errors", "ports", "stages"},
-    "memory": {"types", "errors", "ports", "decisions", "models"},
+    "models": {"types", "errors", "extras", "ports", "stages"},
+    "memory": {"types", "errors", "extras", "ports", "decisions", "models"},
     "testing": {"types", "errors", "ports", "stages", "memory"},
     "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
-    "stats": {"errors"},
+    "stats": {"errors", "extras"},
     "governance": {"types", "errors", "memory"},
     "benchmarks": {"types", "errors", "ports", "memory"},
     "protocol": {
@@ -32,7 +35,7 @@ MAY_IMPORT = {
         *("types", "errors", "ports", "arms", "decisions", "sources", "memory"),
         *("benchmarks", "stats", "governance", "protocol"),
     },
-    "report": {"types", "errors", "decisions", "stages", "stats", "protocol", "experiments"},
+    "report": {"types", "errors", "extras", "decisions", "stages", "stats", "protocol", "experiments"},
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -90,6 +93,36 @@ def test_heavy_packages_are_imported_where_they_are_used_not_at_start():
                 for n in names
                 if n.split(".")[0] in HEAVY and not relative.as_posix().startswith(ARRAYS_ARE_THEIR_TRADE)
             ]
+    assert wrong == []
+
+
+def roots(tree: ast.AST):
+    return [name.split(".")[0] for name in imported(tree)]
+
+
+def blocks_of_an_extra(tree: ast.AST):
+    """The extra that a `with importing(extra)` names, once for each import inside it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.With(items=[ast.withitem(ast.Call(ast.Name("importing"), [ast.Constant(extra)]))]):
+                yield from (extra for _ in roots(node))
+
+
+def for_type_checkers(tree: ast.Module):
+    """The extra of each import that never runs."""
+    for node in tree.body:
+        match node:
+            case ast.If(test=ast.Name("TYPE_CHECKING")):
+                yield from (extra for extra in EXTRAS for root in roots(node) if root in EXTRAS[extra])
+
+
+def test_a_package_of_an_extra_is_imported_where_its_absence_is_explained():
+    extra_of = {package: extra for extra, packages in EXTRAS.items() for package in packages}
+    wrong = []
+    for _, relative, tree in modules():
+        explained = Counter(blocks_of_an_extra(tree)) + Counter(for_type_checkers(tree))
+        needed = Counter(extra_of[root] for root in roots(tree) if root in extra_of)
+        wrong += [relative] if needed != explained else []
     assert wrong == []
 
 

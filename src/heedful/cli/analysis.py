@@ -61,11 +61,10 @@ def refine(
 ) -> None:
     """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
     from heedful.cli.build import open_writer
-    from heedful.cli.opening import pull_weights
+    from heedful.cli.opening import open_minilm
     from heedful.experiments.refine import Refined, Writer, bank_label
     from heedful.experiments.refine import refine as run
     from heedful.governance.retire import Terms
-    from heedful.memory.embed import MiniLM
     from heedful.report.refine import refine_analysis
 
     terms = Terms(rule=rule, confidence=confidence, max_share=max_share)
@@ -73,7 +72,7 @@ def refine(
         writer = None
         if replace:
             model = open_writer(asked.model, writer_url, writer_model, writer_weights)
-            writer = Writer(model=model, embedder=MiniLM(pull_weights("all-minilm-l6-v2")))
+            writer = Writer(model=model, embedder=open_minilm())
         # by the bank that it starts from: a later run starts from another
         page = f"{asked.source}-{bank_label(asked.setting, asked.source, asked.entries)}"
 

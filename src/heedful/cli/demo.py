@@ -11,6 +11,7 @@ import typer
 from heedful.cli.bars import recording_bars
 from heedful.cli.options import Json, Store, Threads
 from heedful.cli.output import print_json, result
+from heedful.extras import require
 
 if TYPE_CHECKING:
     from heedful.demo.run import Shown
@@ -34,6 +35,7 @@ def demo(
     from heedful.cli.opening import open_model, open_store, pull_weights
     from heedful.demo.scenario import entries
 
+    require("embedded", "study")
     start = time.perf_counter()
     model = open_model(None, None, "smollm2-135m", threads)
     pull_weights("all-minilm-l6-v2")

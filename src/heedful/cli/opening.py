@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
 from heedful.errors import UsageError
+from heedful.extras import require
 from heedful.memory import MemoryBank, SqliteStore
 from heedful.memory.bank import Method
 from heedful.memory.database import Database
@@ -12,6 +13,7 @@ from heedful.models.catalogue import CATALOGUE
 from heedful.ports import Model
 
 if TYPE_CHECKING:
+    from heedful.memory.embed import MiniLM
     from heedful.models.embedded import EmbeddedModel
 
 
@@ -40,6 +42,7 @@ def open_embedded(
     """The embedded model by a name of the catalogue or by a file."""
     from heedful.models.embedded import EmbeddedModel
 
+    require("embedded", instead="--url ENDPOINT needs no extra")
     if weights in CATALOGUE:
         pull_weights(weights)
     return EmbeddedModel(weights=weights, threads=threads, context=context, slots=slots)
@@ -49,6 +52,7 @@ def pull_weights(name: str) -> Path:
     """Weights from the cache, or downloaded under a progress bar."""
     from heedful.models import weights
 
+    require("embedded")
     if weights.status(name).state == "present":
         return weights.path(name)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -70,17 +74,19 @@ def open_store(path: Path | None) -> SqliteStore:
 
 def open_bank(store: SqliteStore, name: str, method: Method, threshold: float) -> MemoryBank:
     """A bank with its vectors kept in the store; MiniLM is pulled when recall first needs it."""
-    from heedful.memory.embed import MiniLM
     from heedful.memory.vectors import VectorCache
 
-    return MemoryBank(
-        name,
-        store.entries(name),
-        method=method,
-        threshold=threshold,
-        embedder=lambda: MiniLM(pull_weights("all-minilm-l6-v2")),
-        cache=VectorCache(store.database),
-    )
+    entries = store.entries(name)
+    if entries and method != "bm25":
+        require("embedded", instead="--recall bm25 needs no extra")
+    cache = VectorCache(store.database)
+    return MemoryBank(name, entries, method=method, threshold=threshold, embedder=open_minilm, cache=cache)
+
+
+def open_minilm() -> "MiniLM":
+    from heedful.memory.embed import MiniLM
+
+    return MiniLM(pull_weights("all-minilm-l6-v2"))
 
 
 def require_bank(store: SqliteStore, name: str) -> None:

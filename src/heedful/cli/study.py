@@ -112,9 +112,11 @@ def report(place: Place, json: Json = False) -> None:
 
 
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "Setting"]:
+    from heedful.extras import require
     from heedful.protocol.setting import prepare
     from heedful.protocol.workspace import open_workspace
 
+    require("study")
     space = open_workspace(place, out)
     setting = prepare(space.study, data)
     if any(bank.method != "bm25" for bank in setting.banks.values()):
