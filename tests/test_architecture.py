@@ -1,8 +1,12 @@
 """Who may import whom."""
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 import heedful
 from heedful.extras import EXTRAS
@@ -127,6 +131,26 @@ def test_a_package_of_an_extra_is_imported_where_its_absence_is_explained():
 
 
 def test_all_lists_what_is_exported():
-    exported = {name for name in vars(heedful) if not name.startswith("_") and name in heedful.__all__}
-    assert exported == set(heedful.__all__)
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    typed = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)]
+    exported = {alias.name for node in typed[0].body for alias in node.names}
+    assert exported == set(heedful.__all__) == set(dir(heedful))
     assert sorted(heedful.__all__) == heedful.__all__
+
+
+@pytest.mark.parametrize("name", heedful.__all__)
+def test_an_export_is_there_under_its_own_name(name):
+    value = getattr(heedful, name)
+    assert value.__name__ in (name, f"heedful.{name}")
+    assert value is getattr(heedful, name)
+
+
+def test_what_is_not_exported_is_no_attribute():
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = heedful.Nothing
+
+
+def test_importing_heedful_loads_nothing_of_it():
+    code = "import heedful, sys; print(*(name for name in sys.modules if name.startswith('heedful.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
