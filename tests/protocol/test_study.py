@@ -203,7 +203,7 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
     study.write_text(text)
     right, asked = recorded()
     assert right > 2 / 3 * ROWS
-    assert asked == 2 * ROWS, "the answer stands elsewhere in the text, so its signals have to be measured anew"
+    assert asked == 2 * ROWS, "the answer stands elsewhere, so its signals have to be measured anew"
     study.write_text(text.replace('metric = "text"', 'metric = "number"'))
     assert recorded()[1] == 0
 

@@ -54,7 +54,9 @@ NOT_IN_EARLY_LOCKS = ("fit settings", "statistics")
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
-_EMPTY = msgspec.to_builtins(Pass(side="fit", seed=0, source="", task="", prompt="", model="", status="nothing"))
+_EMPTY = msgspec.to_builtins(
+    Pass(side="fit", seed=0, source="", task="", prompt="", model="", status="nothing")
+)
 PROBE_TOLERANCE = 0.1
 """The same weights on another day differ by less than this in the mean log-prob of the reply."""
 
