@@ -13,6 +13,7 @@ settings.register_profile("heedful", deadline=None)
 settings.load_profile("heedful")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What uses the embedded model is marked `engine` and runs in one process; slow tests start first."""
     for item in items:
