@@ -161,7 +161,7 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 7 * ROWS // 3 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setting, ScriptedModel(script=breaks_off), nobody))
@@ -318,7 +318,7 @@ def test_several_seeds_are_recorded_source_by_source(study):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 7 * ROWS // 3 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(record(space, setting, ScriptedModel(script=breaks_off), "fit", nobody))
