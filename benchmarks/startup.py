@@ -1,6 +1,9 @@
-"""How long `import heedful` and `heedful --help` take, on an idle machine.
+"""How long `import heedful` and `heedful --help` take, and what the core weighs without extras.
 
-usage: python benchmarks/startup.py [--json]
+usage: python benchmarks/startup.py [--json] [--no-size]
+
+Run it on an idle machine. For the size the core is installed into a new environment, which takes
+half a minute and needs a package registry.
 """
 
 import argparse
@@ -9,13 +12,18 @@ import statistics
 import subprocess
 import sys
 import time
+import venv
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+ROOT = Path(__file__).parent.parent
 COMMANDS = {
     "python": [sys.executable, "-c", "pass"],
     "import_heedful": [sys.executable, "-c", "import heedful"],
     "heedful_help": [sys.executable, "-m", "heedful", "--help"],
 }
-LIMITS = {"import_heedful": 0.25, "heedful_help": 0.5}
+LIMITS = {"import_heedful": 0.15, "heedful_help": 0.3}
+CORE_LIMIT = 130
 ROUNDS = 11
 
 
@@ -25,26 +33,43 @@ def seconds(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
+def core_megabytes() -> float:
+    """What heedful without extras adds to an empty environment, in MB of disk blocks (1 MB = 2**20)."""
+    with TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        empty = blocks(Path(folder))
+        pip = [str(Path(folder, "bin", "pip")), "install", "-q", "--disable-pip-version-check", str(ROOT)]
+        subprocess.run(pip, check=True, stderr=subprocess.DEVNULL)
+        return (blocks(Path(folder)) - empty) * 512 / 2**20
+
+
+def blocks(folder: Path) -> int:
+    return sum(path.lstat().st_blocks for path in folder.rglob("*"))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args().json
+    parser.add_argument("--no-size", action="store_true", help="do not install and weigh the core")
+    arguments = parser.parse_args()
     medians = {
         name: statistics.median(seconds(command) for _ in range(ROUNDS)) for name, command in COMMANDS.items()
     }
-    figures = {
-        "import_heedful_seconds": medians["import_heedful"],
-        "heedful_help_seconds": medians["heedful_help"],
-        "python_seconds": medians["python"],
-        "import_to_python_ratio": medians["import_heedful"] / medians["python"],
-        "rounds": ROUNDS,
-    }
-    if as_json:
-        print(json.dumps(figures, indent=2))
+    core = None if arguments.no_size else core_megabytes()
+    if arguments.json:
+        timed = {f"{name}_seconds": medians[name] for name in COMMANDS}
+        ratio = medians["import_heedful"] / medians["python"]
+        print(
+            json.dumps(
+                {**timed, "import_to_python_ratio": ratio, "core_megabytes": core, "rounds": ROUNDS}, indent=2
+            )
+        )
         return
     for name, limit in LIMITS.items():
         print(f"{name:<16} {medians[name]:.3f} s (median of {ROUNDS}; at most {limit} s wanted)")
     print(f"{'bare python':<16} {medians['python']:.3f} s")
+    if core is not None:
+        print(f"{'core on disk':<16} {core:.0f} MB without extras (at most {CORE_LIMIT} MB wanted)")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,15 @@
 """Who may import whom."""
 
 import ast
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import heedful
+from heedful.extras import EXTRAS
 
 ROOT = Path(heedful.__file__).parent
 CORE = {"types", "errors"}
@@ -12,6 +18,7 @@ MAY_IMPORT = {
     "errors": set(),
     "records": {"types"},
     "plugins": set(),
+    "extras": {"errors"},
     "ports": {"types", "errors", "records"},
     "arms": {"types"},
     "stages": {"types", "errors", "plugins"},
@@ -20,11 +27,11 @@ MAY_IMPORT = {
     "decisions": {"types", "errors", "records", "passes"},
     "control": {"types", "errors", "ports", "stages", "sources", "passes", "decisions"},
     "credit": {"types", "errors", "ports", "records", "stages", "sources", "passes"},
-    "models": {"types", "errors", "ports", "stages", "plugins"},
-    "memory": {"types", "errors", "ports", "records", "decisions", "models", "plugins"},
+    "models": {"types", "errors", "extras", "ports", "stages", "plugins"},
+    "memory": {"types", "errors", "extras", "ports", "records", "decisions", "models", "plugins"},
     "testing": {"types", "errors", "ports", "records", "stages", "memory"},
     "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
-    "stats": {"errors"},
+    "stats": {"errors", "extras"},
     "governance": {"types", "errors", "memory"},
     "benchmarks": {"types", "errors", "ports", "memory", "plugins"},
     "protocol": {
@@ -36,7 +43,7 @@ MAY_IMPORT = {
         *("benchmarks", "stats", "governance", "protocol"),
     },
     "evaluation": {"types", "errors", "records", "stages", "stats", "protocol"},
-    "report": {"types", "decisions", "stats", "protocol", "evaluation", "experiments"},
+    "report": {"types", "extras", "decisions", "stats", "protocol", "evaluation", "experiments"},
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -97,10 +104,60 @@ def test_heavy_packages_are_imported_where_they_are_used_not_at_start():
     assert wrong == []
 
 
+def roots(tree: ast.AST):
+    return [name.split(".")[0] for name in imported(tree)]
+
+
+def blocks_of_an_extra(tree: ast.AST):
+    """The extra that a `with importing(extra)` names, once for each import inside it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.With(items=[ast.withitem(ast.Call(ast.Name("importing"), [ast.Constant(extra)]))]):
+                yield from (extra for _ in roots(node))
+
+
+def for_type_checkers(tree: ast.Module):
+    """The extra of each import that never runs."""
+    for node in tree.body:
+        match node:
+            case ast.If(test=ast.Name("TYPE_CHECKING")):
+                yield from (extra for extra in EXTRAS for root in roots(node) if root in EXTRAS[extra])
+
+
+def test_a_package_of_an_extra_is_imported_where_its_absence_is_explained():
+    extra_of = {package: extra for extra, packages in EXTRAS.items() for package in packages}
+    wrong = []
+    for _, relative, tree in modules():
+        explained = Counter(blocks_of_an_extra(tree)) + Counter(for_type_checkers(tree))
+        needed = Counter(extra_of[root] for root in roots(tree) if root in extra_of)
+        wrong += [relative] if needed != explained else []
+    assert wrong == []
+
+
 def test_all_lists_what_is_exported():
-    exported = {name for name in vars(heedful) if not name.startswith("_") and name in heedful.__all__}
-    assert exported == set(heedful.__all__)
+    tree = ast.parse((ROOT / "__init__.py").read_text())
+    typed = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)]
+    exported = {alias.name for node in typed[0].body for alias in node.names}
+    assert exported == set(heedful.__all__) == set(dir(heedful))
     assert sorted(heedful.__all__) == heedful.__all__
+
+
+@pytest.mark.parametrize("name", heedful.__all__)
+def test_an_export_is_there_under_its_own_name(name):
+    value = getattr(heedful, name)
+    assert value.__name__ in (name, f"heedful.{name}")
+    assert value is getattr(heedful, name)
+
+
+def test_what_is_not_exported_is_no_attribute():
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = heedful.Nothing
+
+
+def test_importing_heedful_loads_nothing_of_it():
+    code = "import heedful, sys; print(*(name for name in sys.modules if name.startswith('heedful.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
 
 
 def test_only_fit_goes_through_the_grid_of_policies():

@@ -4,32 +4,36 @@ A model answers first without memory; only when it is unsure is memory consulted
 answer replaces the first only if confidence and guards say so.
 """
 
-from heedful import arms
-from heedful.control import Controller, Episode
-from heedful.errors import (
-    HeedfulError,
-    LeakError,
-    LockError,
-    LogprobError,
-    MalformedError,
-    MissingError,
-    ModelError,
-    PolicyError,
-    RequestError,
-    StoreError,
-    UsageError,
-)
-from heedful.memory import MemoryBank, SqliteStore, StoredBank
-from heedful.memory.database import Database
-from heedful.memory.entries import new_entry
-from heedful.memory.formats import read_entries
-from heedful.memory.journal import SqliteJournal
-from heedful.models.chat import ChatModel
-from heedful.models.embedded import EmbeddedModel
-from heedful.models.scripted import ScriptedModel
-from heedful.sources import MemorySource, RetrySource
-from heedful.stages.guard import ContractGuard
-from heedful.types import Budget, Decode, Entry, Message, Outcome, Policy, Task, Tool
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to Python
+    from heedful import arms
+    from heedful.control import Controller, Episode
+    from heedful.errors import (
+        HeedfulError,
+        LeakError,
+        LockError,
+        LogprobError,
+        MalformedError,
+        MissingError,
+        ModelError,
+        PolicyError,
+        RequestError,
+        StoreError,
+        UsageError,
+    )
+    from heedful.memory import MemoryBank, SqliteStore, StoredBank
+    from heedful.memory.database import Database
+    from heedful.memory.entries import new_entry
+    from heedful.memory.formats import read_entries
+    from heedful.memory.journal import SqliteJournal
+    from heedful.models.chat import ChatModel
+    from heedful.models.embedded import EmbeddedModel
+    from heedful.models.scripted import ScriptedModel
+    from heedful.sources import MemorySource, RetrySource
+    from heedful.stages.guard import ContractGuard
+    from heedful.types import Budget, Decode, Entry, Message, Outcome, Policy, Task, Tool
 
 __all__ = [
     "Budget",
@@ -68,3 +72,44 @@ __all__ = [
     "new_entry",
     "read_entries",
 ]
+
+_HOME = {
+    name: module
+    for module, names in {
+        "heedful.control": ("Controller", "Episode"),
+        "heedful.errors": (
+            *("HeedfulError", "LeakError", "LockError", "LogprobError", "MalformedError", "MissingError"),
+            *("ModelError", "PolicyError", "RequestError", "StoreError", "UsageError"),
+        ),
+        "heedful.memory.bank": ("MemoryBank",),
+        "heedful.memory.database": ("Database",),
+        "heedful.memory.entries": ("new_entry",),
+        "heedful.memory.formats": ("read_entries",),
+        "heedful.memory.journal": ("SqliteJournal",),
+        "heedful.memory.sqlite": ("SqliteStore",),
+        "heedful.memory.stored": ("StoredBank",),
+        "heedful.models.chat": ("ChatModel",),
+        "heedful.models.embedded": ("EmbeddedModel",),
+        "heedful.models.scripted": ("ScriptedModel",),
+        "heedful.sources": ("MemorySource", "RetrySource"),
+        "heedful.stages.guard": ("ContractGuard",),
+        "heedful.types": ("Budget", "Decode", "Entry", "Message", "Outcome", "Policy", "Task", "Tool"),
+    }.items()
+    for name in names
+}
+
+
+if not TYPE_CHECKING:  # a type checker would take any name for an export
+
+    def __getattr__(name: str) -> object:
+        """Import an export when it is first used, so that `import heedful` is quick."""
+        if name == "arms":
+            return import_module("heedful.arms")
+        if name not in _HOME:
+            raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+        globals()[name] = getattr(import_module(_HOME[name]), name)
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return __all__

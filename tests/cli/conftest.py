@@ -22,8 +22,12 @@ class Done:
         return json.loads(self.out)
 
 
+Heedful = Callable[..., Done]
+"""The command line, called with its words."""
+
+
 @pytest.fixture
-def heedful(home: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> Callable[..., Done]:
+def heedful(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Heedful:
     """Runs the command line in this process, with a store of its own."""
 
     def call(*words: str) -> Done:

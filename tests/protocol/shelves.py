@@ -11,6 +11,8 @@ from heedful.protocol.setup import prepare
 from heedful.protocol.workflow import fit_study, lock_study, record
 from heedful.protocol.workspace import open_workspace
 
+ROWS = 100
+"""Questions on each side."""
 STUDY = """
 name = "desk"
 [questions]
@@ -44,12 +46,12 @@ QUICK = STUDY.replace(
 def written(folder, text):
     """Questions about numbered shelves; every note tells one shelf's content."""
     for side, start in (("fit", 0), ("test", 1000)):
-        shelves = range(start, start + 300)
+        shelves = range(start, start + ROWS)
         rows = [
             {"id": f"s{n}", "question": f"What is on shelf {n}?", "answer": f"item{n % 7}"} for n in shelves
         ]
         (folder / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    notes = [f"Shelf {n} holds item{n % 7}." for n in (*range(300), *range(1000, 1300))]
+    notes = [f"Shelf {n} holds item{n % 7}." for n in (*range(ROWS), *range(1000, 1000 + ROWS))]
     (folder / "notes.txt").write_text("\n".join(notes))
     (folder / "desk.toml").write_text(text)
     return folder / "desk.toml"

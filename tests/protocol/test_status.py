@@ -8,7 +8,7 @@ from heedful.protocol.setup import prepare
 from heedful.protocol.status import status_of
 from heedful.protocol.workflow import record
 from heedful.protocol.workspace import open_workspace
-from tests.protocol.shelves import STUDY, nobody, shelf_model
+from tests.protocol.shelves import ROWS, STUDY, nobody, shelf_model
 
 
 def test_the_time_left_counts_sources_that_have_not_begun(study):
@@ -26,7 +26,7 @@ def test_the_time_left_counts_sources_that_have_not_begun(study):
         for row in plain:
             slow.append(row)
     found = status_of(space, setup).sides
-    passes = {"fit": 2 * 300, "test": 3 * 300}
+    passes = {"fit": 2 * ROWS, "test": 3 * ROWS}
     slots = setup.study.model.slots
     assert {side: found[side].seconds_left * slots for side in found} == {
         side: 10 * count for side, count in passes.items()

@@ -8,7 +8,7 @@ from heedful import (
 )
 from heedful.protocol.setup import prepare
 from heedful.protocol.workspace import open_workspace
-from tests.protocol.shelves import STUDY
+from tests.protocol.shelves import ROWS, STUDY
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from tests.protocol.shelves import STUDY
             ),
             "firsts has 'notes'",
         ),
-        (STUDY.replace("[fit]", "[split]\ntest = 500\n[fit]"), "300 rows on the test side; 500"),
+        (STUDY.replace("[fit]", "[split]\ntest = 500\n[fit]"), f"{ROWS} rows on the test side; 500"),
         (STUDY.replace('kind = "vote"', 'kind = "vote"\ntemperature = 0'), "must be above 0"),
         (STUDY.replace('kind = "reflect"', 'kind = "reflect"\ntemperature = 1'), "decodes greedily"),
         (STUDY.replace("[sources.notes]", "[sources.notes]\ntemperature = 1"), "decodes greedily"),

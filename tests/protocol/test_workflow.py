@@ -25,7 +25,7 @@ from heedful.protocol.table import read_table
 from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record
 from heedful.protocol.workspace import open_workspace, read_json, write_json
 from heedful.report.write import write_report
-from tests.protocol.shelves import QUICK, STUDY, nobody, shelf_model, through_lock
+from tests.protocol.shelves import QUICK, ROWS, STUDY, nobody, shelf_model, through_lock
 
 
 def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
@@ -38,7 +38,7 @@ def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     assert not any(row.side == "test" for row in Ledger(space.ledger).passes.values())
     asyncio.run(open_test_side(space, setup, model, nobody))
     ledger = Ledger(space.ledger)
-    assert len(ledger.passes) == 2 * 300 * 7
+    assert len(ledger.passes) == 2 * ROWS * 7
     asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
     assert sum(row.record.calls for row in ledger.passes.values()) == len(model.prompts) - asked
     found = status_of(space, setup)
@@ -69,13 +69,13 @@ def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_agai
     counts = status_of(space, setup).sides["fit"].sources
     names = ("none", "notes", "other", "retry", "reflect", "vote", "verify")
     assert {name: (count.recorded, count.failed) for name, count in counts.items()} == dict.fromkeys(
-        names, (300, 2)
+        names, (ROWS, 2)
     )
     asyncio.run(open_test_side(space, setup, model, nobody))
     report = write_report(space)
     assert report.summary["failed_passes"]["test"] == dict.fromkeys(names, 1)
     assert "On the test side 7 passes failed (none 1, notes 1" in report.text
-    assert report.summary["arms"]["baseline"]["n"] == 300
+    assert report.summary["arms"]["baseline"]["n"] == ROWS
     before = len(whole.prompts)
     asyncio.run(open_test_side(space, setup, whole, nobody, retry_failed=True))
     passes = Ledger(space.ledger).passes
@@ -92,7 +92,7 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setup, ScriptedModel(script=breaks_off), nobody))
@@ -128,13 +128,13 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
         ledger = asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
         return sum(row.right for row in ledger.passes.values()), len(model.prompts) - before - 1
 
-    assert recorded() == (0, 600)
+    assert recorded() == (0, 2 * ROWS)
     study.write_text(text.replace('metric = "text"', 'metric = "contains"\nanswer_pattern = "(item)"'))
     assert recorded() == (0, 0)
     study.write_text(text)
     right, asked = recorded()
-    assert right > 200
-    assert asked == 600, "the answer stands elsewhere in the text, so its signals have to be measured anew"
+    assert right > 2 / 3 * ROWS
+    assert asked == 2 * ROWS, "the answer stands elsewhere, so its signals have to be measured anew"
     study.write_text(text.replace('metric = "text"', 'metric = "number"'))
     assert recorded()[1] == 0
 
@@ -223,7 +223,7 @@ def test_several_seeds_are_recorded_source_by_source(study):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(record(space, setup, ScriptedModel(script=breaks_off), "fit", nobody))
@@ -309,7 +309,7 @@ def change_study(old, new):
     [
         edit_policy,
         change_study("[fit]", "[fit]\nharm_limit = 0.02"),
-        change_study("[fit]", "[split]\nfit = 100\n[fit]"),
+        change_study("[fit]", "[split]\nfit = 50\n[fit]"),
         change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\n', ""),
     ],
 )

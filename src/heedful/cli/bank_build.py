@@ -39,7 +39,7 @@ def build(
     json: Json = False,
 ) -> None:
     """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run goes on."""
-    from heedful.cli.resources import pull_weights
+    from heedful.cli.resources import open_minilm
     from heedful.experiments.bank_building import (
         build_exemplars,
         build_rules,
@@ -47,14 +47,13 @@ def build(
         write_bank,
         write_responses,
     )
-    from heedful.memory.embed import MiniLM
 
     space, setup = open_study(place, data, None)
     model = open_study_model(setup)
     file = out or space.folder / f"{kind}.jsonl"
     with recording_progress() as tell:
         told = partial(tell, "rollouts")
-        embedder = MiniLM(pull_weights("all-minilm-l6-v2"))
+        embedder = open_minilm()
         if kind == "worked":
             worked, built = asyncio.run(build_worked(space, setup, model, embedder, told))
             write_responses(file, worked)

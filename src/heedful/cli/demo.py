@@ -11,6 +11,7 @@ import typer
 from heedful.cli.options import Json, Store, Threads
 from heedful.cli.output import print_json, result
 from heedful.cli.recording_progress import recording_progress
+from heedful.extras import require
 
 if TYPE_CHECKING:
     from heedful.demo.run import DemoResult
@@ -35,6 +36,7 @@ def demo(
     from heedful.demo.scenario import entries
     from heedful.models.options import ModelOptions
 
+    require("embedded", "study")
     start = time.perf_counter()
     model = open_model(ModelOptions(threads=threads))
     pull_weights("all-minilm-l6-v2")

@@ -4,7 +4,8 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,17 @@ import typer
 from heedful.cli.options import Json, Store, Url
 from heedful.cli.output import print_json, result
 from heedful.errors import HeedfulError
+from heedful.extras import EXTRAS, absent, pip_line
 
-PACKAGES = ("aiohttp", "bm25s", "jsonschema", "msgspec", "numpy", "safetensors", "tokenizers", "xllamacpp")
+CORE = ("aiohttp", "bm25s", "jsonschema", "msgspec", "numpy")
 
 
 def doctor(url: Url = None, store: Store = None, json: Json = False) -> None:
     """Check Python, packages, weights, the store and the endpoint; exit 1 if something must be mended."""
     checks: dict[str, Callable[[], str]] = {
         "python": _python,
-        "packages": _packages,
+        "packages": lambda: _versions(CORE, "--force-reinstall heedful"),
+        **{extra: partial(_extra, extra) for extra in EXTRAS},
         "weights": _weights,
         "store": lambda: _store(store),
         "key": _key,
@@ -50,18 +53,24 @@ def _python() -> str:
     return f"{sys.version.split()[0]} on {sys.platform}"
 
 
-def _packages() -> str:
+def _extra(extra: str) -> str:
+    if absent(extra):
+        return f"not installed; {pip_line(extra)} brings {', '.join(EXTRAS[extra])}"
+    return _versions(EXTRAS[extra], f"--force-reinstall 'heedful[{extra}]'")
+
+
+def _versions(packages: Sequence[str], reinstall: str) -> str:
     from importlib.metadata import version
 
     broken = []
-    for name in PACKAGES:
+    for name in packages:
         try:
             importlib.import_module(name)
         except (ImportError, OSError) as error:
             broken.append(f"{name} ({error})")
     if broken:
-        raise HeedfulError(f"{', '.join(broken)} does not load: pip install --force-reinstall heedful")
-    return ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+        raise HeedfulError(f"{', '.join(broken)} does not load: pip install {reinstall}")
+    return ", ".join(f"{name} {version(name)}" for name in packages)
 
 
 def _weights() -> str:

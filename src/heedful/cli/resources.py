@@ -2,9 +2,11 @@
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
 from heedful.errors import UsageError
+from heedful.extras import require
 from heedful.memory import SqliteStore
 from heedful.memory.database import Database
 from heedful.memory.stored import StoredBank
@@ -12,11 +14,16 @@ from heedful.models.catalogue import CATALOGUE
 from heedful.models.options import ModelOptions, make_model
 from heedful.ports import Model
 
+if TYPE_CHECKING:
+    from heedful.memory.embed import MiniLM
+
 
 def open_model(options: ModelOptions) -> Model:
     """The model at a URL, or the embedded one, whose weights are pulled when they are not here."""
-    if not options.url and options.weights in CATALOGUE:
-        pull_weights(options.weights)
+    if not options.url:
+        require("embedded", instead="--url ENDPOINT needs no extra")
+        if options.weights in CATALOGUE:
+            pull_weights(options.weights)
     return make_model(options)
 
 
@@ -24,6 +31,7 @@ def pull_weights(name: str) -> Path:
     """Weights from the cache, or downloaded under a progress bar."""
     from heedful.models import weights
 
+    require("embedded")
     if weights.status(name).state == "present":
         return weights.path(name)
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -45,17 +53,18 @@ def open_store(path: Path | None) -> SqliteStore:
 
 def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> StoredBank:
     """A bank with its vectors kept in the store; MiniLM is pulled when recall first needs it."""
-    from heedful.memory.embed import MiniLM
     from heedful.memory.vectors import VectorCache
 
-    return StoredBank(
-        store,
-        name,
-        method=method,
-        threshold=threshold,
-        embedder=lambda: MiniLM(pull_weights("all-minilm-l6-v2")),
-        cache=VectorCache(store.database),
-    )
+    if method in ("dense", "bm25_rerank") and name in asyncio.run(store.banks()):
+        require("embedded", instead="--recall bm25 needs no extra")
+    cache = VectorCache(store.database)
+    return StoredBank(store, name, method=method, threshold=threshold, embedder=open_minilm, cache=cache)
+
+
+def open_minilm() -> "MiniLM":
+    from heedful.memory.embed import MiniLM
+
+    return MiniLM(pull_weights("all-minilm-l6-v2"))
 
 
 def require_bank(store: SqliteStore, name: str) -> None:

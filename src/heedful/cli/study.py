@@ -128,9 +128,11 @@ def report(place: Place, json: Json = False) -> None:
 
 
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:
+    from heedful.extras import require
     from heedful.protocol.setup import prepare
     from heedful.protocol.workspace import open_workspace
 
+    require("study")
     space = open_workspace(place, out)
     return space, prepare(space.study, data)
 

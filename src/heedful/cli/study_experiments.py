@@ -61,11 +61,10 @@ def refine(
 ) -> None:
     """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
     from heedful.cli.bank_build import open_writer
-    from heedful.cli.resources import pull_weights
+    from heedful.cli.resources import open_minilm
     from heedful.experiments.refine import RefineResult, Writer, bank_label
     from heedful.experiments.refine import refine as run
     from heedful.governance.retire import RetirementTerms
-    from heedful.memory.embed import MiniLM
     from heedful.report.pages.refine_page import refine_page
 
     terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share)
@@ -73,7 +72,7 @@ def refine(
         writer = None
         if replace:
             model = open_writer(experiment.model, writer_url, writer_model, writer_weights)
-            writer = Writer(model=model, embedder=MiniLM(pull_weights("all-minilm-l6-v2")))
+            writer = Writer(model=model, embedder=open_minilm())
         # by the bank that it starts from: a later run starts from another
         name = f"{experiment.source}-{bank_label(experiment.setup, experiment.source, experiment.entries)}"
 

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
-from tokenizers import Tokenizer
 
 from heedful.errors import MissingError
+from heedful.extras import importing
 from heedful.memory.ranking import Floats
+
+with importing("embedded"):
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
 
 WIDTH, HEADS, LAYERS = 384, 12, 6
 MAX_TOKENS = 256

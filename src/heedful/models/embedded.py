@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import MissingError, ModelError
+from heedful.extras import importing
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
 from heedful.models.options import ModelOptions
@@ -94,11 +95,11 @@ class EmbeddedModel:
         # which two busy processes on two cores fall to a fifteenth of their speed.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
-            import xllamacpp
+            with importing("embedded"):
+                import xllamacpp
         except (ImportError, OSError) as error:
             raise MissingError(
-                f"the embedded engine does not load ({error}); run pip install xllamacpp, "
-                "and on Linux install the system's libgomp"
+                f"the embedded engine does not load ({error}); on Linux install the system's libgomp"
             ) from error
         flash = xllamacpp.llama_flash_attn_type
         params = xllamacpp.CommonParams()

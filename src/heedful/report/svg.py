@@ -8,6 +8,8 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from heedful.extras import importing
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -44,8 +46,9 @@ class Figure:
 
 def draw(name: str, alt: str, caption: str, height: float, paint: Callable[["Axes"], None]) -> Figure:
     """A figure of one panel; `paint` fills it, `alt` says in words what is to be seen."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure as Canvas
+    with importing("study"):
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure as Canvas
 
     with _style(name):
         figure = Canvas(figsize=(WIDTH, height))
@@ -58,7 +61,8 @@ def draw(name: str, alt: str, caption: str, height: float, paint: Callable[["Axe
 
 def _style(name: str) -> AbstractContextManager[None]:
     """matplotlib's own defaults and ours, whatever a person's matplotlibrc says."""
-    from matplotlib import style
+    with importing("study"):
+        from matplotlib import style
 
     return style.context(["default", {**SETTINGS, "svg.hashsalt": name}])
 

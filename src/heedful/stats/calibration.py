@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from heedful.errors import UsageError
+from heedful.extras import importing
 from heedful.stats.arrays import Bools, Floats, flags, numbers
 from heedful.stats.logistic import newton, standard
 from heedful.stats.ranking import midranks
+
+with importing("study"):
+    from scipy.special import expit
 
 BINS = 10
 CLIP = 1e-12

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from heedful.errors import UsageError
+from heedful.extras import importing
 from heedful.stats.arrays import Floats, flags, numbers
+
+with importing("study"):
+    from scipy.special import expit
 
 STEPS = 200
 SHORTEST = 1e-12

@@ -4,7 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from heedful.errors import UsageError
+from heedful.extras import importing
 from heedful.stats.arrays import Groups, by_task, numbers
+
+with importing("study"):
+    from scipy.special import bdtr
 
 
 def mcnemar(helps: int, hurts: int) -> float:
@@ -15,8 +19,6 @@ def mcnemar(helps: int, hurts: int) -> float:
     """
     if helps < 0 or hurts < 0:
         raise UsageError(f"helps and hurts are counts, not {helps} and {hurts}")
-    from scipy.special import bdtr
-
     return min(1.0, 2 * float(bdtr(min(helps, hurts), helps + hurts, 0.5)))
 
 

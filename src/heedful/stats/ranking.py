@@ -4,11 +4,14 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit, ndtri, stdtrit
 
 from heedful.errors import UsageError
+from heedful.extras import importing
 from heedful.stats.arrays import Bools, Floats, flags, numbers
 from heedful.stats.intervals import Interval, check_level
+
+with importing("study"):
+    from scipy.special import expit, logit, ndtri, stdtrit
 
 
 def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval:

@@ -5,7 +5,11 @@ from itertools import takewhile
 from typing import Literal
 
 from heedful.errors import UsageError
+from heedful.extras import importing
 from heedful.stats.intervals import check_level
+
+with importing("study"):
+    from scipy.special import bdtr, betaincinv
 
 Side = Literal["both", "lower", "upper"]
 
@@ -18,8 +22,6 @@ def binomial_p_value(hurts: int, n: int, limit: float) -> float:
     _check_count(hurts, n)
     if not 0 < limit < 1:
         raise UsageError(f"a harm limit lies between 0 and 1, not at {limit}")
-    from scipy.special import bdtr
-
     return float(bdtr(hurts, n, limit))
 
 
@@ -47,8 +49,6 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95, side: Side = "both")
     """
     _check_count(hits, n)
     check_level(level)
-    from scipy.special import betaincinv
-
     tail = (1 - level) / 2 if side == "both" else 1 - level
     low = 0.0 if hits == 0 or side == "upper" else float(betaincinv(hits, n - hits + 1, tail))
     high = 1.0 if hits == n or side == "lower" else float(betaincinv(hits + 1, n - hits, 1 - tail))
