@@ -169,3 +169,40 @@ def test_only_fit_goes_through_the_grid_of_policies():
         or (isinstance(node, ast.Attribute) and node.attr == "sweep")
     }
     assert goers == {"protocol/fit.py"}
+
+
+CROSS_CUTTING = {
+    "test_acceptance_property.py": "whatever happens, an answer is the first pass's or an accepted one",
+    "test_architecture.py": "who may import whom",
+    "test_conformance.py": "every adapter against the public suites",
+    "test_conversation.py": "tasks with a conversation and tools, from prompt to record",
+    "test_crash.py": "kill -9 at any moment",
+    "test_docs.py": "what the docs show and say",
+    "test_fail_open.py": "whatever fails, the first answer stands",
+    "test_patience.py": "a slow second pass, and passes that run at once",
+    "test_results.py": "the published results",
+    "test_static.py": "ruff and mypy",
+    "test_wheel.py": "the package as it is installed",
+    "benchmarks/test_graders.py": "how all benchmarks read and grade",
+    "cli/test_missing_extras.py": "commands without their extras",
+    "memory/test_formats.py": "all file formats",
+    "sources/test_critics.py": "the two sources that criticise an answer",
+    "stats/test_bootstrap_coverage.py": "how often an interval holds the truth",
+    "stats/test_risk_simulation.py": "how often a certificate holds",
+}
+"""Tests that belong to no single module, and what they are about."""
+
+
+def test_tests_mirror_the_package():
+    tests = Path(__file__).parent
+    named = {file.relative_to(tests).as_posix() for file in tests.rglob("test_*.py")}
+    of_package = {relative.as_posix() for _, relative, _ in modules()}
+    strays = {
+        name
+        for name in named - set(CROSS_CUTTING)
+        if (Path(name).parent / Path(name).name.removeprefix("test_")).as_posix() not in of_package
+    }
+    rooms = {module.split("/")[0] for module in of_package if "/" in module}
+    assert strays == set()
+    assert {name for name in CROSS_CUTTING if name not in named} == set()
+    assert {room for room in rooms if not any(name.startswith(f"{room}/") for name in named)} == set()
