@@ -74,6 +74,18 @@ while True:
     asyncio.run(store.observe("notes", [seen, seen]))
     print("evidence", outcome.decision, flush=True)
 """
+MARKING = """
+import asyncio, secrets, sys
+from itertools import cycle
+from heedful import Database, SqliteStore
+from heedful.types import Mark
+
+store = SqliteStore(Database(sys.argv[1]))
+for state in cycle(["retired", "active"]):
+    reason = secrets.token_hex(4)
+    asyncio.run(store.mark("notes", [Mark(entry="e", state=state, reason=reason)]))
+    print("mark", reason, flush=True)
+"""
 
 
 def moments() -> list[str]:
@@ -224,6 +236,32 @@ def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_surviv
                     assert kept.count(decision) == 2
             assert {kept.count(decision) for decision in kept} <= {2}, "evidence is kept all or none"
     assert len(printed) > 20
+
+
+def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_killed(tmp_path):
+    path = tmp_path / "heedful.db"
+    rng = random.Random(7)
+    with opened(path) as database:
+        asyncio.run(SqliteStore(database).put("notes", [new_entry("Say no.", kind="rule", id="e")]))
+    printed: list[str] = []
+    for turn in range(6):
+        with child(ANSWERING, path) as one, child(MARKING, path) as other:
+            for process in (one, other) if turn % 2 else (other, one):
+                due = iter(range(rng.randrange(1, 20)))
+                printed += killed_at(process, lambda line, due=due: next(due, None) is None)
+        with opened(path) as database:
+            journal, store = SqliteJournal(database), SqliteStore(database)
+            evidence = [seen.decision for seen in asyncio.run(store.evidence("notes"))]
+            reasons = [change.reason for change in asyncio.run(store.history("notes", "e"))]
+            for line in printed:
+                what, id = line.split(" ")
+                if what == "decision":
+                    assert asyncio.run(journal.find(id)).answer == "Not yes."
+                elif what == "evidence":
+                    assert evidence.count(id) == 2
+                else:
+                    assert reasons.count(id) == 1
+    assert {line.split(" ")[0] for line in printed} == {"decision", "evidence", "mark"}
 
 
 def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
