@@ -1,8 +1,8 @@
-"""Where memory spoiled an answer: was the equation wrong, or only what the model made of it?
+"""Where memory hurt an answer: was the equation wrong, or only the model's arithmetic?
 
-Exemplars that are worked as one equation teach a model to write one too. For each row that a source spoiled,
-the first equation of its text is worked out and compared with the right answer, which is the one that the
-first pass gave there. It needs no data and no model calls:
+Exemplars whose worked answer is one equation teach a model to write an equation too. For each row that a
+source hurt, this evaluates the first equation of its text and compares it with the right answer, which is
+the first pass's answer there. It needs no data and no model calls:
 
     python benchmarks/equations.py results/multiarith --source exemplar
 """
@@ -21,24 +21,24 @@ from heedful.protocol.ledger import Ledger
 
 EQUATION = re.compile(r"([\d(][\d\s.+\-*/()×÷$,]*[\d)])\s*=")
 SIGNS = str.maketrans({"×": "*", "÷": "/", "$": None, ",": None})
-WORKED = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
 def value_of(node: ast.expr) -> Fraction:
-    if isinstance(node, ast.BinOp) and type(node.op) in WORKED:
-        return Fraction(WORKED[type(node.op)](value_of(node.left), value_of(node.right)))
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        return Fraction(OPERATORS[type(node.op)](value_of(node.left), value_of(node.right)))
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return Fraction(str(node.value))
     raise ValueError(f"not arithmetic: {ast.dump(node)}")
 
 
-def judged(text: str, right: Fraction | None) -> str:
-    """What the first equation of a text comes to."""
-    found = EQUATION.search(text)
-    if found is None:
+def verdict(text: str, right: Fraction | None) -> str:
+    """Whether the first equation of a text gives the right answer."""
+    equation = EQUATION.search(text)
+    if equation is None:
         return "no equation"
     try:
-        value = value_of(ast.parse(found[1].translate(SIGNS).strip(), mode="eval").body)
+        value = value_of(ast.parse(equation[1].translate(SIGNS).strip(), mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError):
         return "no equation"
     return "right equation, wrong sum" if value == right else "another equation"
@@ -55,12 +55,22 @@ def main() -> None:
     given = parser.parse_args()
     ledger = Ledger(given.study / "ledger.jsonl")
     first = {(row.seed, row.task): row for row in ledger.of(given.side, "none")}
-    rows = [(first[row.seed, row.task], row) for row in ledger.of(given.side, given.source)]
-    spoiled = [(before, after) for before, after in rows if before.right and not after.right]
-    found = Counter(judged(after.text, read_number(before.answer)) for before, after in spoiled)
-    tokens = [sum(row.completion_tokens for row in column) / len(rows) for column in zip(*rows, strict=True)]
-    told = {"rows": len(rows), "spoiled": len(spoiled), **found, "tokens": [round(mean) for mean in tokens]}
-    print(json.dumps(told) if given.json else "\n".join(f"{key}: {value}" for key, value in told.items()))
+    pairs = [(first[row.seed, row.task], row) for row in ledger.of(given.side, given.source)]
+    rows = [(before.record, after.record) for before, after in pairs]
+    hurt = [(before.record, after.record) for before, after in pairs if before.right and not after.right]
+    verdicts = Counter(verdict(after.text, read_number(before.answer)) for before, after in hurt)
+    tokens = [
+        sum(row.usage.completion_tokens for row in column) / len(rows) for column in zip(*rows, strict=True)
+    ]
+    figures = {
+        "rows": len(rows),
+        "spoiled": len(hurt),
+        **verdicts,
+        "tokens": [round(mean) for mean in tokens],
+    }
+    print(
+        json.dumps(figures) if given.json else "\n".join(f"{key}: {value}" for key, value in figures.items())
+    )
 
 
 if __name__ == "__main__":

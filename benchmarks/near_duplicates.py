@@ -1,8 +1,9 @@
 """How much of a study's test result rests on bank entries that are near-duplicates of test questions?
 
-Benchmarks made of variations (SVAMP) hold the same story with other numbers on both sides. This splits the
-test rows by whether a recalled entry is nearly the row's own question (cosine of MiniLM at least 0.95), and
-counts the locked policy's helps and hurts in both parts. It needs the benchmark data and no model calls:
+Benchmarks built from variations (SVAMP) contain the same story with different numbers on both sides. This
+splits the test rows by whether a recalled entry is nearly identical to the row's question (MiniLM cosine at
+least 0.95), and counts the locked policy's helps and hurts in both parts. It needs the benchmark data, but no
+model calls:
 
     python benchmarks/near_duplicates.py results/svamp --data FOLDER
 """
@@ -37,21 +38,21 @@ def main() -> None:
     embedder = MiniLM(pull("all-minilm-l6-v2"))
     items = {item.id: at for at, item in enumerate(setup.splits.test)}
     near = np.zeros(len(table), dtype=bool)
-    found: dict[str, object] = {"policy_sources": list(policy.sources)}
+    figures: dict[str, object] = {"policy_sources": list(policy.sources)}
     for name in (policy.first, *policy.sources):
         if name not in setup.banks:
             continue
         entries = setup.banks[name].entries()
         alike = near_duplicates(entries, setup.splits.test, embedder)
         place = {entry.id: at for at, entry in enumerate(entries)}
-        found[f"near_entries_{name}"] = f"{int(alike.any(axis=1).sum())} of {len(entries)}"
+        figures[f"near_entries_{name}"] = f"{int(alike.any(axis=1).sum())} of {len(entries)}"
         for at, row in enumerate(table.column(name).passes):
-            near[at] |= any(alike[place[seen.entry], items[row.task]] for seen in row.recalls)
+            near[at] |= any(alike[place[recall.entry], items[table.tasks[at]]] for recall in row.recalls)
     replayer = Replayer(table)
     base, final = replayer.base_right, replayer.replay(policy).right
     for part, rows in (("near", near), ("others", ~near)):
         helps, hurts = int((final & ~base & rows).sum()), int((base & ~final & rows).sum())
-        found[part] = {
+        figures[part] = {
             "rows": int(rows.sum()),
             "baseline": round(float(base[rows].mean()), 4) if rows.any() else None,
             "heedful": round(float(final[rows].mean()), 4) if rows.any() else None,
@@ -59,9 +60,9 @@ def main() -> None:
             "hurts": hurts,
         }
     if given.json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
     else:
-        for key, value in found.items():
+        for key, value in figures.items():
             print(f"{key}: {value}")
 
 

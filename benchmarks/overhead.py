@@ -1,6 +1,6 @@
-"""What heedful costs beyond the model's calls, over a bank of 10,000 entries.
+"""The overhead of heedful beyond model calls, with a bank of 10,000 entries.
 
-usage: python benchmarks/overhead.py [--json] [--entries N]   (needs the weights; one core: taskset -c 0)
+usage: python benchmarks/overhead.py [--json] [--entries N]   (needs the weights; for one core: taskset -c 0)
 """
 
 import argparse
@@ -46,8 +46,8 @@ async def overhead_ms(bank: MemoryBank, questions: Sequence[str]) -> float:
 
 async def model_call_ms(model: EmbeddedModel, questions: Sequence[str]) -> float:
     controller = Controller(model=model, policy=arms.never())
-    asked = [Task(question=question, max_tokens=16) for question in questions[:8]]
-    outcomes = [await controller.answer(task) for task in asked]
+    tasks = [Task(question=question, max_tokens=16) for question in questions[:8]]
+    outcomes = [await controller.answer(task) for task in tasks]
     return statistics.median(outcome.seconds for outcome in outcomes) * 1000
 
 
@@ -63,12 +63,12 @@ def main() -> None:
     vectors = minilm.embed([entry.text for entry in entries])
     dense = DenseIndex(vectors, [entry.id for entry in entries], minilm)
     query = minilm.embed([questions[0]])[0]
-    asked = iter(questions * 2)
+    queries = iter(questions * 2)
     weights.pull("smollm2-135m")
     figures = {
         "entries": chosen.entries,
         "bm25_overhead_p50_ms": asyncio.run(overhead_ms(MemoryBank("b", entries, method="bm25"), questions)),
-        "minilm_recall_p50_ms": p50_ms(lambda: dense.search(next(asked), 3)),
+        "minilm_recall_p50_ms": p50_ms(lambda: dense.search(next(queries), 3)),
         "exact_search_p50_ms": p50_ms(lambda: dense.nearest(query, 3)),
         "model_call_p50_ms": asyncio.run(model_call_ms(EmbeddedModel(), questions)),
         "rounds": ROUNDS,
@@ -76,9 +76,9 @@ def main() -> None:
     if chosen.json:
         print(json.dumps(figures, indent=2))
         return
-    wanted = {"bm25_overhead_p50_ms": 1, "minilm_recall_p50_ms": 15, "exact_search_p50_ms": 2}
+    limits = {"bm25_overhead_p50_ms": 1, "minilm_recall_p50_ms": 15, "exact_search_p50_ms": 2}
     for name, value in figures.items():
-        limit = f" (at most {wanted[name]} wanted)" if name in wanted else ""
+        limit = f" (limit {limits[name]})" if name in limits else ""
         print(f"{name:<22} {value:.2f}{limit}")
 
 

@@ -1,7 +1,7 @@
-"""Two arms on the same test rows, of one locked study or of two: what does the second change?
+"""Compare two arms on the same test rows, from one locked study or from two.
 
-For banks of one study against each other, or a bank before and after `heedful study refine`. Positive is in
-favour of the second. It needs no data and no model calls:
+Use it to compare two banks of a study, or a bank before and after `heedful study refine`. A positive
+difference favours the second arm. It needs no data and no model calls:
 
     python benchmarks/paired.py results/svamp-rules:always-rule results/svamp-rules:always-built
 """
@@ -36,15 +36,16 @@ def main() -> None:
     given = parser.parse_args()
     (data, before), (other, after) = read_arm(given.first), read_arm(given.second)
     if data.tasks != other.tasks:
-        raise SystemExit("the two have other test rows")
-    found = compare(other, after.right, before.right)
+        raise SystemExit("the two arms have different test rows")
+    comparison = compare(other, after.right, before.right)
     if given.json:
-        print(json.dumps({"first": before.accuracy.value, "second": after.accuracy.value, **asdict(found)}))
+        print(
+            json.dumps({"first": before.accuracy.value, "second": after.accuracy.value, **asdict(comparison)})
+        )
         return
-    print(
-        f"{percent(before.accuracy.value)} → {percent(after.accuracy.value)}: {change(found.delta)} points, "
-        f"p = {p_value(found.p)}, {found.helps} better, {found.hurts} worse, n = {found.delta.n}"
-    )
+    accuracies = f"{percent(before.accuracy.value)} → {percent(after.accuracy.value)}"
+    counts = f"{comparison.helps} better, {comparison.hurts} worse, n = {comparison.delta.n}"
+    print(f"{accuracies}: {change(comparison.delta)} points, p = {p_value(comparison.p)}, {counts}")
 
 
 if __name__ == "__main__":

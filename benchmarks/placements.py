@@ -1,4 +1,4 @@
-"""Where memory stands in the prompt: the demo's questions with memory always in the prompt, by placement.
+"""Accuracy by placement: the demo's questions with memory in every prompt.
 
 usage: python benchmarks/placements.py [--json] [--weights smollm2-135m]
 """
@@ -29,10 +29,10 @@ async def answers(controller: Controller, tasks: list[Task]) -> list[Outcome]:
         async with slots:
             return await controller.answer(task)
 
-    return await asyncio.read_study_data(*(answer(task) for task in tasks))
+    return await asyncio.gather(*(answer(task) for task in tasks))
 
 
-async def measured(model: EmbeddedModel) -> dict[str, object]:
+async def measure(model: EmbeddedModel) -> dict[str, object]:
     with TemporaryDirectory() as folder:
         write_study(Path(folder) / "demo")
         setup = prepare(Path(folder) / "demo" / "study.toml", None)
@@ -40,22 +40,22 @@ async def measured(model: EmbeddedModel) -> dict[str, object]:
     tasks = [setup.benchmark.task(item) for item in items]
     memory = setup.sources("test", 0)[SOURCE]
 
-    def graded(told: list[Outcome]) -> list[bool]:
-        return [setup.benchmark.grade(o.answer, item) for o, item in zip(told, items, strict=True)]
+    def grades(outcomes: list[Outcome]) -> list[bool]:
+        return [setup.benchmark.grade(o.answer, item) for o, item in zip(outcomes, items, strict=True)]
 
     plain = await answers(Controller(model=model, policy=arms.never()), tasks)
-    before = graded(plain)
+    before = grades(plain)
     rows: dict[str, object] = {"none": row(before, before, plain)}
     for placement in get_args(Placement):
         placed = {SOURCE: replace(memory, placement=placement)}
-        told = await answers(Controller(model=model, policy=arms.always(SOURCE), sources=placed), tasks)
-        rows[placement] = row(before, graded(told), told)
+        outcomes = await answers(Controller(model=model, policy=arms.always(SOURCE), sources=placed), tasks)
+        rows[placement] = row(before, grades(outcomes), outcomes)
     return {"model": model.traits.name, "n": len(items), "placements": rows}
 
 
-def row(before: list[bool], after: list[bool], told: list[Outcome]) -> dict[str, float]:
+def row(before: list[bool], after: list[bool], outcomes: list[Outcome]) -> dict[str, float]:
     low, high = wilson(sum(after), len(after))
-    usages = [outcome.decode.usage for outcome in told]
+    usages = [outcome.decode.usage for outcome in outcomes]
     return {
         "right": sum(after),
         "low": low,
@@ -75,16 +75,16 @@ def main() -> None:
     for name in (chosen.weights, "all-minilm-l6-v2"):
         if name in CATALOGUE:
             weights.pull(name)
-    found = asyncio.run(measured(EmbeddedModel(weights=chosen.weights)))
+    figures = asyncio.run(measure(EmbeddedModel(weights=chosen.weights)))
     if chosen.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(figures, indent=2))
         return
-    print(f"{found['model']}, {found['n']} questions")
-    for placement, figures in found["placements"].items():
-        share = f"{figures['right']:>3} right [{figures['low']:.0%}, {figures['high']:.0%}]"
-        counts = f"{figures['helps']:>3} helps {figures['hurts']:>3} hurts"
-        tokens = f"{figures['prompt_tokens']:>4.0f} prompt tokens, {figures['cached_tokens']:.0f} cached"
-        print(f"{placement:<7} {share} {counts} {tokens}")
+    print(f"{figures['model']}, {figures['n']} questions")
+    for placement, counts in figures["placements"].items():
+        share = f"{counts['right']:>3} right [{counts['low']:.0%}, {counts['high']:.0%}]"
+        changes = f"{counts['helps']:>3} helps {counts['hurts']:>3} hurts"
+        tokens = f"{counts['prompt_tokens']:>4.0f} prompt tokens, {counts['cached_tokens']:.0f} cached"
+        print(f"{placement:<7} {share} {changes} {tokens}")
 
 
 if __name__ == "__main__":

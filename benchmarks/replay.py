@@ -1,7 +1,7 @@
-"""How fast policies are replayed and fitted from a ledger.
+"""The speed of replaying and fitting policies from a ledger.
 
 usage: python benchmarks/replay.py [--json]
-10,000 policies over 2,000 rows, the ratio to a plain loop over policies and rows, and the fit of
+Replays 10,000 policies over 2,000 rows, compares that with a plain loop over policies and rows, and fits
 the whole default grid on 700 rows.
 """
 
@@ -28,8 +28,8 @@ BANKS = ("rule", "exemplar")
 LOOPED = 20
 
 
-def made_table(rows: int, seed: int) -> Table:
-    """Passes of three sources that are right together more often than by chance, surer when right."""
+def random_table(rows: int, seed: int) -> Table:
+    """Passes of three sources that are correlated, and more confident when right."""
     rng = np.random.default_rng(seed)
     ease = rng.normal(size=rows)
     columns = {}
@@ -58,18 +58,18 @@ def made_table(rows: int, seed: int) -> Table:
 
 
 def recipes() -> list[Policy]:
-    """500 policies but for their thresholds."""
+    """500 policies without their thresholds."""
     chains = [("rule",), ("exemplar",), ("rule", "exemplar"), ("exemplar", "rule")]
     margins = np.linspace(-0.2, 0.2, 10)
-    made = [
+    policies = [
         Policy(signal=signal, threshold=0.0, sources=chain, combine=combine, margins=dict.fromkeys(chain, m))
         for signal, chain, combine, m in product(SIGNALS, chains, ("cascade", "dual"), margins.tolist())
     ]
-    return made[:500]
+    return policies[:500]
 
 
-def looped(policy: Policy, table: Table) -> int:
-    """The same policy by a plain loop over the rows, with the live controller's own stage functions."""
+def loop(policy: Policy, table: Table) -> int:
+    """Replay the policy with a plain loop over the rows and the live controller's stage functions."""
     right = 0
     base = table.columns["none"].passes
     empty = Attempt(
@@ -97,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
-    table, grid = made_table(2000, seed=1), recipes()
+    table, grid = random_table(2000, seed=1), recipes()
     thresholds = np.percentile(table.columns["none"].signals["mean"], range(5, 105, 5))
     start = time.process_time()
     replayer = Replayer(table)
@@ -108,11 +108,11 @@ def main() -> None:
     start = time.process_time()
     for place in range(LOOPED):
         policy = replace(grid[place * 25], threshold=float(thresholds[7]))
-        assert looped(policy, table) == scores[place * 25].right[7], "the loop and the replay must agree"
+        assert loop(policy, table) == scores[place * 25].right[7], "the loop and the replay must agree"
     loop_seconds = (time.process_time() - start) / LOOPED * len(grid) * len(thresholds)
 
     start = time.process_time()
-    fitted = fit(made_table(700, seed=2), BANKS, FitSettings())
+    fitted = fit(random_table(700, seed=2), BANKS, FitSettings())
     figures = {
         "policies": len(grid) * len(thresholds),
         "rows": len(table),

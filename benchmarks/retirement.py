@@ -1,4 +1,4 @@
-"""How often each retirement rule condemns an entry that is asked about after every task.
+"""How often each retirement rule condemns an entry when it is checked after every task.
 
 usage: python benchmarks/retirement.py [--json] [--entries 2000] [--tasks 1000]
 """
@@ -20,20 +20,20 @@ ENTRIES = {
 }
 
 
-def measured(entries: int, tasks: int) -> list[dict[str, object]]:
+def measure(entries: int, tasks: int) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for kind, (helps, hurts) in ENTRIES.items():
         rng = np.random.default_rng(1)
         values = rng.choice([-1.0, 0.0, 1.0], p=[hurts, 1 - helps - hurts, helps], size=(entries, tasks))
-        kept: dict[str, object] = {"entry": kind}
+        figures: dict[str, object] = {"entry": kind}
         for rule in RULES:
-            found = np.array([first_condemned(row, rule, DELTA) for row in values])
-            went = found > 0
-            kept[rule] = {
-                "condemned": float(went.mean()),
-                "median_tasks": float(np.median(found[went])) if went.any() else None,
+            tasks_needed = np.array([first_condemned(row, rule, DELTA) for row in values])
+            condemned = tasks_needed > 0
+            figures[rule] = {
+                "condemned": float(condemned.mean()),
+                "median_tasks": float(np.median(tasks_needed[condemned])) if condemned.any() else None,
             }
-        rows.append(kept)
+        rows.append(figures)
     return rows
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=2000)
     parser.add_argument("--tasks", type=int, default=1000)
     chosen = parser.parse_args()
-    rows = measured(chosen.entries, chosen.tasks)
+    rows = measure(chosen.entries, chosen.tasks)
     if chosen.json:
         print(json.dumps({"entries": chosen.entries, "tasks": chosen.tasks, "rows": rows}, indent=2))
         return
@@ -53,10 +53,10 @@ def main() -> None:
         print(f"| {row['entry']} | {' | '.join(cell(row[rule]) for rule in RULES)} |")
 
 
-def cell(found: object) -> str:
-    assert isinstance(found, dict)
-    after = f", after {found['median_tasks']:.0f} tasks" if found["condemned"] > 0.5 else ""
-    return f"{found['condemned']:.1%}{after}"
+def cell(figures: object) -> str:
+    assert isinstance(figures, dict)
+    after = f", after {figures['median_tasks']:.0f} tasks" if figures["condemned"] > 0.5 else ""
+    return f"{figures['condemned']:.1%}{after}"
 
 
 if __name__ == "__main__":

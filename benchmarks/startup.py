@@ -1,8 +1,8 @@
-"""How long `import heedful` and `heedful --help` take, and what the core weighs without extras.
+"""The time of `import heedful` and `heedful --help`, and the size of the core without extras.
 
 usage: python benchmarks/startup.py [--json] [--no-size]
 
-Run it on an idle machine. For the size the core is installed into a new environment, which takes
+Run it on an idle machine. To measure the size, it installs the core into a new environment, which takes
 half a minute and needs a package registry.
 """
 
@@ -34,7 +34,7 @@ def seconds(command: list[str]) -> float:
 
 
 def core_megabytes() -> float:
-    """What heedful without extras adds to an empty environment, in MB of disk blocks (1 MB = 2**20)."""
+    """MB of disk blocks (1 MB = 2**20) that heedful without extras adds to an empty environment."""
     with TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         empty = blocks(Path(folder))
@@ -50,7 +50,7 @@ def blocks(folder: Path) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--no-size", action="store_true", help="do not install and weigh the core")
+    parser.add_argument("--no-size", action="store_true", help="do not install the core to measure its size")
     arguments = parser.parse_args()
     medians = {
         name: statistics.median(seconds(command) for _ in range(ROUNDS)) for name, command in COMMANDS.items()
@@ -66,10 +66,10 @@ def main() -> None:
         )
         return
     for name, limit in LIMITS.items():
-        print(f"{name:<16} {medians[name]:.3f} s (median of {ROUNDS}; at most {limit} s wanted)")
+        print(f"{name:<16} {medians[name]:.3f} s (median of {ROUNDS}; limit {limit} s)")
     print(f"{'bare python':<16} {medians['python']:.3f} s")
     if core is not None:
-        print(f"{'core on disk':<16} {core:.0f} MB without extras (at most {CORE_LIMIT} MB wanted)")
+        print(f"{'core on disk':<16} {core:.0f} MB without extras (limit {CORE_LIMIT} MB)")
 
 
 if __name__ == "__main__":
