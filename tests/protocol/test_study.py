@@ -33,6 +33,9 @@ from heedful.report.build import build_report
 from heedful.report.material import gather
 from heedful.types import Item, Policy
 
+ROWS = 100
+"""Questions on each side."""
+
 STUDY = """
 name = "desk"
 [questions]
@@ -66,12 +69,12 @@ QUICK = STUDY.replace(
 def written(folder, text):
     """Questions about numbered shelves; every note tells one shelf's content."""
     for side, start in (("fit", 0), ("test", 1000)):
-        shelves = range(start, start + 300)
+        shelves = range(start, start + ROWS)
         rows = [
             {"id": f"s{n}", "question": f"What is on shelf {n}?", "answer": f"item{n % 7}"} for n in shelves
         ]
         (folder / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    notes = [f"Shelf {n} holds item{n % 7}." for n in (*range(300), *range(1000, 1300))]
+    notes = [f"Shelf {n} holds item{n % 7}." for n in (*range(ROWS), *range(1000, 1000 + ROWS))]
     (folder / "notes.txt").write_text("\n".join(notes))
     (folder / "desk.toml").write_text(text)
     return folder / "desk.toml"
@@ -135,7 +138,7 @@ def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     assert not any(row.side == "test" for row in Ledger(space.ledger).passes.values())
     asyncio.run(open_test_side(space, setting, model, nobody))
     ledger = Ledger(space.ledger)
-    assert len(ledger.passes) == 2 * 300 * 7
+    assert len(ledger.passes) == 2 * ROWS * 7
     asked = 1 + 1  # one question more before each side, to see whether the log-probs make sense
     assert sum(row.calls for row in ledger.passes.values()) == len(model.prompts) - asked
     found = status_of(space, setting)
@@ -158,7 +161,7 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setting, ScriptedModel(script=breaks_off), nobody))
@@ -194,13 +197,13 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
         ledger = asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
         return sum(row.right for row in ledger.passes.values()), len(model.prompts) - before - 1
 
-    assert recorded() == (0, 600)
+    assert recorded() == (0, 2 * ROWS)
     study.write_text(text.replace('metric = "text"', 'metric = "contains"\nanswer_pattern = "(item)"'))
     assert recorded() == (0, 0)
     study.write_text(text)
     right, asked = recorded()
-    assert right > 200
-    assert asked == 600, "the answer stands elsewhere in the text, so its signals have to be measured anew"
+    assert right > 2 / 3 * ROWS
+    assert asked == 2 * ROWS, "the answer stands elsewhere, so its signals have to be measured anew"
     study.write_text(text.replace('metric = "text"', 'metric = "number"'))
     assert recorded()[1] == 0
 
@@ -300,7 +303,7 @@ def test_the_time_left_counts_sources_that_have_not_begun(study):
         for row in plain:
             slow.append(row)
     found = status_of(space, setting)["sides"]
-    passes = {"fit": 2 * 300, "test": 3 * 300}
+    passes = {"fit": 2 * ROWS, "test": 3 * ROWS}
     slots = setting.study.model.slots
     assert {side: found[side]["seconds_left"] * slots for side in found} == {
         side: 10 * count for side, count in passes.items()
@@ -315,7 +318,7 @@ def test_several_seeds_are_recorded_source_by_source(study):
 
     def breaks_off(prompt):
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 700 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(record(space, setting, ScriptedModel(script=breaks_off), "fit", nobody))
@@ -450,7 +453,7 @@ def change_study(old, new):
     [
         edit_policy,
         change_study("[fit]", "[fit]\nharm_limit = 0.02"),
-        change_study("[fit]", "[split]\nfit = 100\n[fit]"),
+        change_study("[fit]", "[split]\nfit = 50\n[fit]"),
         change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\n', ""),
     ],
 )
@@ -535,7 +538,7 @@ def test_another_model_breaks_the_lock(locked):
             ),
             "firsts has 'notes'",
         ),
-        (STUDY.replace("[fit]", "[split]\ntest = 500\n[fit]"), "300 rows on the test side; 500"),
+        (STUDY.replace("[fit]", "[split]\ntest = 500\n[fit]"), f"{ROWS} rows on the test side; 500"),
         (STUDY.replace('kind = "vote"', 'kind = "vote"\ntemperature = 0'), "must be above 0"),
         (STUDY.replace('kind = "reflect"', 'kind = "reflect"\ntemperature = 1'), "decodes greedily"),
         (STUDY.replace("[sources.notes]", "[sources.notes]\ntemperature = 1"), "decodes greedily"),

@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from errno import ENOSPC
 from pathlib import Path
 from types import TracebackType
@@ -176,7 +176,7 @@ def _held(file: IO[bytes]) -> IO[bytes]:
 
 def written_row(row: Pass) -> bytes:
     """A row as a line of JSON that carries a check sum of the rest."""
-    fields = asdict(row)
+    fields = msgspec.to_builtins(row)
     return (json.dumps({**fields, "sum": _sum(fields)}, ensure_ascii=False) + "\n").encode()
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -55,7 +54,9 @@ NOT_IN_EARLY_LOCKS = ("fit settings", "statistics")
 Probe = Mapping[str, Any]
 """How an endpoint's model writes: its reply to one question and how sure it was."""
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
-_EMPTY = asdict(Pass(side="fit", seed=0, source="", task="", prompt="", model="", status="nothing"))
+_EMPTY = msgspec.to_builtins(
+    Pass(side="fit", seed=0, source="", task="", prompt="", model="", status="nothing")
+)
 PROBE_TOLERANCE = 0.1
 """The same weights on another day differ by less than this in the mean log-prob of the reply."""
 
@@ -195,7 +196,7 @@ def _rows_of(ledger: Ledger, side: Side) -> list[Pass]:
 
 def _said(row: Pass) -> dict[str, Any]:
     """A row's fields but for those that are empty, so that a field added later leaves old digests alone."""
-    return {name: value for name, value in asdict(row).items() if value != _EMPTY[name]}
+    return {name: value for name, value in msgspec.to_builtins(row).items() if value != _EMPTY[name]}
 
 
 def code_digest() -> str:
