@@ -117,7 +117,7 @@ async def no_wait(seconds: float) -> None:
 
 def patience(fault: Play) -> float:
     """Short only where the server says nothing: a busy machine must not look like a fault."""
-    return 1.0 if fault in (hangs, stalls) else 30.0
+    return 0.3 if fault in (hangs, stalls) else 30.0
 
 
 def answer(

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -52,28 +55,36 @@ def clerk(request):
     return answers(note[1], -0.1) if note else answers("dust", -0.9)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server():
     with FaultyServer(clerk) as running:
         yield running
 
 
-@pytest.fixture
-def study(server, heedful, tmp_path):
+@pytest.fixture(scope="module")
+def study_once(server, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
     for side in ("fit", "test"):
         rows = [
             {"id": f"{side}-{word}", "question": f"What is on the {word} shelf, {side}?", "answer": word}
             for word in THINGS
         ]
-        (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     notes = [
         {"id": word, "text": f"The {word} shelf holds {word}, at least 3 of it.", "kind": "fact"}
         for word in THINGS
     ]
-    (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
-    (tmp_path / "s.toml").write_text(STUDY.format(url=server.url))
-    done = heedful("study", "run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "out"), "--json")
-    assert done.code == 0, done.err
+    (folder / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
+    (folder / "s.toml").write_text(STUDY.format(url=server.url))
+    words = ["study", "run", "s.toml", "--out", "out", "--json"]
+    subprocess.run([sys.executable, "-m", "heedful", *words], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture
+def study(study_once, tmp_path):
+    """A finished study of its own for each test."""
+    shutil.copytree(study_once, tmp_path, dirs_exist_ok=True)
     return tmp_path / "out"
 
 

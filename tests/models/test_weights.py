@@ -131,7 +131,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield site
     site.released.set()
