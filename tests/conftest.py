@@ -13,6 +13,17 @@ settings.register_profile("heedful", deadline=None)
 settings.load_profile("heedful")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What uses the embedded model is marked `engine` and runs in one process; slow tests start first."""
+    for item in items:
+        if "engine" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.engine)
+        if item.get_closest_marker("engine"):
+            item.add_marker(pytest.mark.xdist_group("engine"))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteStore:
     database = Database(tmp_path / "heedful.db")

@@ -14,7 +14,7 @@ from tests.faulty import FaultyServer, answers, in_turn
 
 ROOT = Path(__file__).parent.parent
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 
 
 @dataclass(frozen=True)
