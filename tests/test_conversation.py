@@ -175,3 +175,11 @@ def test_tools_and_calls_go_over_the_wire_and_come_back() -> None:
     assert sent["tools"][0]["function"]["parameters"] == dict(ADD.parameters)
     assert sent["messages"][2]["tool_calls"][0]["function"] == {"name": "add", "arguments": CALL.arguments}
     assert sent["messages"][3] == {"role": "tool", "content": "3", "tool_call_id": "c1"}
+
+
+def test_samples_of_agreement_are_asked_with_the_same_tools() -> None:
+    model = ScriptedModel(script=lambda prompt: Decode(text="", tool_calls=(CALL,)))
+    policy = Policy(signal="agreement", threshold=0.5, sources=("retry",))
+    outcome = Controller(model=model, policy=policy).answer_sync(Task(question="Add.", tools=(ADD,)))
+    assert (outcome.confidence, outcome.calls) == (1.0, 4)
+    assert all(prompt.tools == (ADD,) for prompt in model.prompts)

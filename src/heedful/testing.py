@@ -233,8 +233,9 @@ async def _check_states(store: Store, bank: str) -> None:
     changes = [(change.state, change.reason) for change in await store.history(bank, "dozen")]
     require(changes == [("retired", "test")], "the history tells every change with its reason")
     await store.mark(bank, [Mark(entry="capital", state="protected")])
-    both = [Mark(entry="parcels", state="retired"), Mark(entry="capital", state="retired")]
-    await _refuses(store.mark(bank, both), "a protected entry cannot be retired")
+    for state in ("retired", "quarantined"):
+        both = [Mark(entry="parcels", state=state), Mark(entry="capital", state=state)]
+        await _refuses(store.mark(bank, both), f"a protected entry cannot be {state}")
     require((await store.entry(bank, "parcels")).state == "active", "marks are set all or none")
 
 

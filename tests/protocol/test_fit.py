@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from scipy.special import expit
 
 from heedful import UsageError
 from heedful.protocol.calibrators import fit_calibrators

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Literal
 
@@ -123,16 +123,8 @@ def _lead(decode: Decode, tokens: Sequence[Token]) -> float:
 
 
 def _samples(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
-    return tuple(
-        Prompt(
-            messages=attempt.prompt.messages,
-            max_tokens=attempt.prompt.max_tokens,
-            temperature=AGREEMENT_TEMPERATURE,
-            seed=seed,
-            schema=attempt.prompt.schema,
-        )
-        for seed in range(1, AGREEMENT_SAMPLES + 1)
-    )
+    seeds = range(1, AGREEMENT_SAMPLES + 1)
+    return tuple(replace(attempt.prompt, temperature=AGREEMENT_TEMPERATURE, seed=seed) for seed in seeds)
 
 
 def _agreement(decode: Decode, replies: Sequence[Decode]) -> float:
