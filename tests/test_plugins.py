@@ -137,12 +137,12 @@ def test_every_kind_of_part_can_come_from_another_package(plugin: dict[str, str]
     said = done.stderr
     assert "Traceback" not in said
     for name, why in {
-        "format of plugin": "there is a 'format' in heedful.guards already",
-        "seven of plugin": "int is not what heedful.guards holds",
+        "format of plugin": "heedful.guards already has a part named 'format'",
+        "seven of plugin": "int has the wrong type for heedful.guards",
         "gone of plugin": "ModuleNotFoundError: No module named 'no_such_module'",
         "missing of plugin": "AttributeError",
     }.items():
-        assert f"the plug-in {name} (heedful.guards) is left out: " in said
+        assert f"skipping the plug-in {name} (heedful.guards): " in said
         assert why in said
 
 
