@@ -184,9 +184,9 @@ def test_a_part_that_nobody_has_is_named_with_those_there_are() -> None:
     from heedful.memory.formats import format_named
     from heedful.models.options import ModelOptions, make_model
 
-    with pytest.raises(UsageError, match="no way to recall named 'magic'; choose one of dense, bm25"):
+    with pytest.raises(UsageError, match="unknown recall method 'magic'; choose one of dense, bm25"):
         MemoryBank("b", (), method="magic")
-    with pytest.raises(UsageError, match="no file format 'xls'; choose one of tfgrpo"):
+    with pytest.raises(UsageError, match="unknown file format 'xls'; choose one of tfgrpo"):
         format_named("xls")
     with pytest.raises(UsageError, match="'ftp://x' is not a URL that heedful knows"):
         make_model(ModelOptions(url="ftp://x"))

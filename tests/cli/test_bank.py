@@ -75,7 +75,7 @@ def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful):
     ("words", "complaint"),
     [
         (("bank", "show", "x", "--bank", "nope"), "there is no bank 'nope'"),
-        (("bank", "import", "missing.jsonl"), "missing.jsonl cannot be read"),
+        (("bank", "import", "missing.jsonl"), "cannot read missing.jsonl"),
         (("bank", "retire", "x"), "there is no bank 'default'"),
         (("why", "abc"), "not a recorded decision"),
         (("weights", "path", "gpt-9"), "no weights are called 'gpt-9'"),
