@@ -188,5 +188,5 @@ def test_a_part_that_nobody_has_is_named_with_those_there_are() -> None:
         MemoryBank("b", (), method="magic")
     with pytest.raises(UsageError, match="unknown file format 'xls'; choose one of tfgrpo"):
         format_named("xls")
-    with pytest.raises(UsageError, match="'ftp://x' is not a URL that heedful knows"):
+    with pytest.raises(UsageError, match="'ftp://x' is not a supported URL"):
         make_model(ModelOptions(url="ftp://x"))
