@@ -122,7 +122,7 @@ def test_a_signal_that_hangs_leaves_the_route_open() -> None:
 
 
 def test_no_patience_is_refused_and_none_means_no_limit() -> None:
-    with pytest.raises(PolicyError, match="leaves no time"):
+    with pytest.raises(PolicyError, match="set it to more than 0 seconds"):
         Controller(model=Waiting(), policy=Policy(), patience=0.0)
     Controller(model=Waiting(), policy=Policy(), patience=None)
 

@@ -137,12 +137,12 @@ def test_every_kind_of_part_can_come_from_another_package(plugin: dict[str, str]
     said = done.stderr
     assert "Traceback" not in said
     for name, why in {
-        "format of plugin": "there is a 'format' in heedful.guards already",
-        "seven of plugin": "int is not what heedful.guards holds",
+        "format of plugin": "heedful.guards already has a part named 'format'",
+        "seven of plugin": "int has the wrong type for heedful.guards",
         "gone of plugin": "ModuleNotFoundError: No module named 'no_such_module'",
         "missing of plugin": "AttributeError",
     }.items():
-        assert f"the plug-in {name} (heedful.guards) is left out: " in said
+        assert f"skipping the plug-in {name} (heedful.guards): " in said
         assert why in said
 
 
@@ -184,9 +184,9 @@ def test_a_part_that_nobody_has_is_named_with_those_there_are() -> None:
     from heedful.memory.formats import format_named
     from heedful.models.options import ModelOptions, make_model
 
-    with pytest.raises(UsageError, match="no way to recall named 'magic'; choose one of dense, bm25"):
+    with pytest.raises(UsageError, match="unknown recall method 'magic'; choose one of dense, bm25"):
         MemoryBank("b", (), method="magic")
-    with pytest.raises(UsageError, match="no file format 'xls'; choose one of tfgrpo"):
+    with pytest.raises(UsageError, match="unknown file format 'xls'; choose one of tfgrpo"):
         format_named("xls")
-    with pytest.raises(UsageError, match="'ftp://x' is not a URL that heedful knows"):
+    with pytest.raises(UsageError, match="'ftp://x' is not a supported URL"):
         make_model(ModelOptions(url="ftp://x"))

@@ -1,13 +1,13 @@
 """heedful: a control layer for prompt memory.
 
-A model answers first without memory; only when it is unsure is memory consulted, and the second
-answer replaces the first only if confidence and guards say so.
+A model answers first without memory. Memory is consulted only when the model is unsure, and the second
+answer replaces the first only if its confidence and the guards allow it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to Python
+if TYPE_CHECKING:  # for type checkers; `_HOME` lists the same names for run time
     from heedful import arms
     from heedful.control import Controller, Episode
     from heedful.errors import (
@@ -99,10 +99,10 @@ _HOME = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker would take any name for an export
+if not TYPE_CHECKING:  # with `__getattr__` a type checker would accept any name
 
     def __getattr__(name: str) -> object:
-        """Import an export when it is first used, so that `import heedful` is quick."""
+        """Import an export at first use, to keep `import heedful` fast."""
         if name == "arms":
             return import_module("heedful.arms")
         if name not in _HOME:

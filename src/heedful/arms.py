@@ -1,4 +1,4 @@
-"""Named points of the policy space: the arms of the paper, none with code of its own."""
+"""The paper's arms as named points of the policy space; no arm has code of its own."""
 
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -12,27 +12,27 @@ def never() -> Policy:
 
 
 def retry(threshold: float = inf, *, signal: str = "mean") -> Policy:
-    """The same prompt again for the same price as a second pass, without memory."""
+    """The same prompt again without memory, at the cost of a second pass."""
     return Policy(signal=signal, threshold=threshold, sources=("retry",))
 
 
 def always(source: str) -> Policy:
-    """Memory in every prompt, no way back: one call with a longer prompt."""
+    """Memory in every prompt and no rollback: one call with a longer prompt."""
     return Policy(first=source, guards=())
 
 
 def fixed_budget(source: str, *, passes: int = 2) -> Policy:
-    """Consult at every step until the budget is spent, and take what comes."""
+    """Consult at every step until the budget is spent, and accept every second answer."""
     return Policy(threshold=inf, sources=(source,), guards=(), budget=Budget(passes=passes))
 
 
 def gate(source: str, threshold: float, *, signal: str = "mean") -> Policy:
-    """Consult when unsure and take what passes the guards."""
+    """Consult when unsure, and accept a second answer that passes the guards."""
     return Policy(signal=signal, threshold=threshold, sources=(source,))
 
 
 def choose(source: str, threshold: float, margin: float, *, signal: str = "mean") -> Policy:
-    """Consult when unsure and take what is surer by a margin."""
+    """Consult when unsure, and accept a second answer that is surer by a margin."""
     return Policy(signal=signal, threshold=threshold, sources=(source,), margins={source: margin})
 
 
@@ -44,7 +44,7 @@ def cascade(
 
 
 def agree(sources: Sequence[str], threshold: float, *, signal: str = "mean") -> Policy:
-    """Take what two sources say alike against the first pass."""
+    """Accept an answer that two sources share and the first pass does not."""
     return Policy(signal=signal, threshold=threshold, sources=tuple(sources), combine="agree")
 
 

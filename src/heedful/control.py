@@ -40,11 +40,11 @@ from heedful.types import (
 
 T = TypeVar("T")
 MEMORY_FREE: Mapping[str, Source] = MappingProxyType({"none": RetrySource(), "retry": RetrySource()})
-"""Sources that every controller has: the memory-free pass, by its two names."""
+"""Sources that every controller has: the memory-free pass under its two names."""
 NO_ROUTE = Route(choice="keep", reason="patience")
 PATIENCE = 60.0
 LEAST_RECORDING_SECONDS = 1.0
-"""However little patience is left, a decision gets this long to be recorded."""
+"""Minimum time to record a decision, even when patience has run out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,12 @@ class Controller:
     policy: Policy
     sources: Mapping[str, Source] = field(default_factory=dict)
     guards: Mapping[str, Guard] = field(default_factory=dict)
-    """Guards beside `format`, `valid` and `progress`; the policy says which are active."""
+    """Guards in addition to `format`, `valid` and `progress`; the policy selects the active ones."""
     journal: Journal | None = None
-    """Where decisions are kept."""
+    """Where decisions are recorded."""
     patience: float | None = PATIENCE
-    """Seconds for everything after the first pass; past it the first answer stands. None: no limit."""
+    """Time limit in seconds for everything after the first pass, whose answer stands if the limit is
+    exceeded; None: no limit."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", {**MEMORY_FREE, **self.sources})
@@ -68,11 +69,11 @@ class Controller:
         refuse_infeasible(self.policy, self.model.traits, self.sources, critics, self.guards)
         if self.patience is not None and not self.patience > 0:
             raise PolicyError(
-                f"a patience of {self.patience} s leaves no time; give seconds above 0, or None"
+                f"patience is {self.patience} s; set it to more than 0 seconds, or to None for no limit"
             )
 
     async def answer(self, task: Task, *, spent: BudgetUse = BudgetUse()) -> Outcome:
-        """The first pass's answer, or an accepted second pass's; a fault can never take it away."""
+        """Return the first pass's answer or that of an accepted second pass; faults never lose the answer."""
         refuse_bad_pattern(task)
         run = Run(meter=Meter(self.model))
         so_far = Consultation(first=await self._first_pass(task, run))
@@ -86,11 +87,11 @@ class Controller:
         return await self._recorded(self._outcome(task, so_far, run), run, deadline)
 
     def answer_sync(self, task: Task) -> Outcome:
-        """`answer` for code that is not async, also inside a running event loop (a notebook)."""
+        """`answer` for synchronous code; also works inside a running event loop (a notebook)."""
         return run_sync(self.answer(task))
 
     async def _first_pass(self, task: Task, run: "Run") -> Attempt:
-        """The first source's pass, or the memory-free one where that has nothing to add or fails."""
+        """The first source's pass; the memory-free pass if that source fails or has nothing to add."""
         name = self.policy.first
         attempt = empty_pass(name) if name == "none" else await self._attempt(name, task, None, run)
         if attempt.status != "decoded":
@@ -101,23 +102,23 @@ class Controller:
         return self._guarded(RECORDED_GUARDS, task, attempt, attempt, run)
 
     async def _consult(self, task: Task, so_far: "Consultation", spent: BudgetUse, run: "Run") -> None:
-        """Fill in route and candidates; sources that are asked whatever the others say run at once."""
+        """Fill in route and candidates; sources that do not depend on each other run concurrently."""
         policy = self.policy
         so_far.confidence = await self._confidence(task, so_far.first, None, run)
         so_far.route = choose_route(so_far.confidence, policy, spent)
         if so_far.route.choice == "keep":
             return
         sources = policy.sources[: passes_left(policy.budget, spent)]
-        asked = 0
-        while asked < len(sources):
-            places = range(asked, asked + asked_together(policy, asked, len(sources)))
+        done = 0
+        while done < len(sources):
+            places = range(done, done + asked_together(policy, done, len(sources)))
             await asyncio.gather(*(self._candidate(at, sources[at], task, so_far, run) for at in places))
-            asked = places.stop
-            if is_settled(so_far.first.decode.answer, so_far.candidates(), len(sources) - asked, policy):
+            done = places.stop
+            if is_settled(so_far.first.decode.answer, so_far.candidates(), len(sources) - done, policy):
                 return
 
     async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt:
-        """A source's pass, whatever becomes of it."""
+        """A source's pass, whether decoded, empty or failed."""
         source, meter = self.sources[name], Meter(run.meter)
         plan: Plan | None = None
         attempt = empty_pass(name)
@@ -131,7 +132,7 @@ class Controller:
     async def _confidence(
         self, task: Task, attempt: Attempt, first: Attempt | None, run: "Run"
     ) -> float | None:
-        """By the policy's signal; `first` is the first pass when this is a second one."""
+        """The pass's confidence by the policy's signal; `first` is given for a second pass only."""
         signal = measured_signal(self.policy)
         looked_at = looks_at_confidence(self.policy) if first is None else needs_confidence(self.policy)
         if not signal.supported_by(self.model.traits) or (signal.extra_calls and not looked_at):
@@ -150,8 +151,8 @@ class Controller:
         if signal.name in attempt.signals:
             return attempt.signals[signal.name]
         questions = signal.questions(task, attempt)
-        said = await asyncio.gather(*(run.meter.decode(question) for question in questions))
-        return signal.measure(attempt.decode, [read_answer(decode, task) for decode in said])
+        replies = await asyncio.gather(*(run.meter.decode(question) for question in questions))
+        return signal.measure(attempt.decode, [read_answer(reply, task) for reply in replies])
 
     async def _candidate(self, place: int, name: str, task: Task, so_far: "Consultation", run: "Run") -> None:
         first, confidence = so_far.first, None
@@ -166,7 +167,7 @@ class Controller:
     def _guarded(
         self, guards: Sequence[str], task: Task, first: Attempt, attempt: Attempt, run: "Run"
     ) -> Attempt:
-        """The pass with what the guards say of it; a guard that fails refuses."""
+        """The pass with the reason of each guard; a guard that raises counts as a refusal."""
         reasons = {}
         for name in dict.fromkeys(guards):
             reasons[name] = f"{name}:fault"
@@ -214,23 +215,23 @@ class Controller:
 
 @dataclass(slots=True, kw_only=True)
 class Consultation:
-    """What is known so far: filled in step by step, so that what was done is recorded if time runs out."""
+    """The state of a consultation, filled in step by step so that a timeout still records finished steps."""
 
     first: Attempt
     confidence: float | None = None
     route: Route = NO_ROUTE
     judged: dict[int, Candidate] = field(default_factory=dict)
-    """By place among the policy's sources."""
+    """By position in the policy's sources."""
     late: bool = False
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """In the order of the policy, whichever ended first."""
+        """In the policy's order, not in the order of completion."""
         return tuple(self.judged[place] for place in sorted(self.judged))
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One answer under way: what it cost and what failed."""
+    """The cost and the faults of one answer in progress."""
 
     meter: Meter
     faults: list[Fault] = field(default_factory=list)
@@ -238,8 +239,10 @@ class Run:
 
     @contextmanager
     def surviving(self, stage: str) -> Iterator[list[Fault]]:
-        """Note a failure and go on: memory, guards and stores are other people's code, and whatever
-        they raise must not take the baseline's answer away. Gives the faults of this stage."""
+        """Record a failure and continue; yields the faults of this stage.
+
+        Memory, guards and stores are third-party code: no exception of theirs may lose the first answer.
+        """
         faults: list[Fault] = []
         try:
             yield faults
@@ -249,7 +252,7 @@ class Run:
 
 
 def overall(so_far: Consultation, chosen: int | None) -> Verdict:
-    """The verdict on a consultation: the winner's, or why nothing won."""
+    """The verdict on a consultation: that of the chosen candidate, or why none was chosen."""
     candidates = so_far.candidates()
     if so_far.late:
         return Verdict(choice="rollback", reason="patience")
@@ -261,7 +264,7 @@ def overall(so_far: Consultation, chosen: int | None) -> Verdict:
 
 
 def run_sync(answer: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in a thread of its own where an event loop is running here already."""
+    """Run a coroutine to completion, in a separate thread if this one already runs an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -272,21 +275,22 @@ def run_sync(answer: Coroutine[Any, Any, T]) -> T:
 
 @dataclass(slots=True, kw_only=True)
 class Episode:
-    """The same loop for each step of an agent: one budget, and past steps as the conversation so far."""
+    """The control loop for an agent: its steps share one budget, and past steps form the conversation."""
 
     controller: Controller
     spent: BudgetUse = field(default_factory=BudgetUse)
     earlier: tuple[Message, ...] = ()
-    """What was seen and done so far."""
+    """Past observations and actions."""
 
     async def step(self, task: Task) -> Outcome:
-        """Choose the next action; the task's question is what the agent sees now."""
+        """Choose the next action; the task's question is the current observation."""
         task = task.after(self.earlier)
         outcome = await self.controller.answer(task, spent=self.spent)
         bought = sum(candidate.attempt.calls > 0 for candidate in outcome.candidates)
         self.spent = after_step(self.spent, bought)
         calls = outcome.decode.tool_calls
-        said = outcome.decode.text if calls else outcome.answer
-        seen = (Message(role="user", content=task.question),) if task.question else ()
-        self.earlier = (*task.earlier, *seen, Message(role="assistant", content=said, tool_calls=calls))
+        reply = outcome.decode.text if calls else outcome.answer
+        observation = (Message(role="user", content=task.question),) if task.question else ()
+        action = Message(role="assistant", content=reply, tool_calls=calls)
+        self.earlier = (*task.earlier, *observation, action)
         return outcome

@@ -1,4 +1,4 @@
-"""Which of the entries recalled together carried the answer."""
+"""Find which recalled entries an answer depends on."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from heedful.types import Entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerWithout:
-    """The answer with one entry left out."""
+    """The answer when one entry is left out."""
 
     entry: str
     answer: str
@@ -28,8 +28,8 @@ async def leave_one_out(
 ) -> Sequence[AnswerWithout]:
     """Decode a recorded second pass again without each recalled entry.
 
-    `find(bank, entry, version)` gives the entry as it was then. The prompt is rebuilt first and must
-    have the recorded digest: otherwise the comparison would be with something else.
+    `find(bank, entry, version)` returns the entry in that version. The rebuilt prompt must have the recorded
+    digest; without that check the comparison could be with a different prompt.
     """
     record = _consulted(decision)
     spec, task = decision.sources[record.source], decision.task
@@ -38,7 +38,7 @@ async def leave_one_out(
     entries = [await find(settings.bank, recall.entry, recall.version) for recall in record.recalls]
     rebuilt = compose(task, entries, settings.placement, settings.heading)
     if pass_digest(spec, rebuilt) != record.prompt:
-        raise LockError("the recorded prompt cannot be rebuilt by this version of heedful; ask again")
+        raise LockError("this version of heedful cannot rebuild the recorded prompt; ask the question again")
     answers = []
     for entry in entries:
         others = [other for other in entries if other is not entry]
@@ -50,7 +50,7 @@ async def leave_one_out(
 
 
 def _consulted(decision: Decision) -> PassRecord:
-    """The memory pass to look into: the one that became the answer, or the last one that was decoded."""
+    """The memory pass to examine: the one that became the answer, or the last one decoded."""
     used = [record for record in decision.passes if record.recalls and record.status == "decoded"]
     if not used:
         raise UsageError(f"decision {decision.id} used no memory, so there is nothing to leave out")

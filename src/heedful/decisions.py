@@ -1,4 +1,4 @@
-"""Decisions: made from an outcome, and to and from JSON."""
+"""Build decisions from outcomes, and convert them to and from JSON."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,15 +13,15 @@ from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord
 from heedful.types import Attempt, Outcome, Policy, digest_of
 
 UNBOUNDED = {"never": -inf, "always": inf}
-"""JSON has no infinity: thresholds that route no task, or every task, are words there."""
+"""JSON has no infinity, so the thresholds for no task and for every task are written as words."""
 
 
 def decision_of(outcome: Outcome, at: float) -> Decision:
-    """The decision behind an answer that was given at a time."""
+    """The decision record of an outcome; `at` is the time of the answer."""
     model, specs = outcome.model, outcome.sources
     fingerprint = model.fingerprint
 
-    def kept(attempt: Attempt) -> PassRecord:
+    def record_of(attempt: Attempt) -> PassRecord:
         return pass_record(attempt, specs.get(attempt.source, {}), fingerprint)
 
     return Decision(
@@ -32,11 +32,11 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         policy=outcome.policy,
         policy_id=policy_id(outcome.policy),
         sources=specs,
-        first=kept(outcome.baseline),
+        first=record_of(outcome.baseline),
         confidence=outcome.confidence,
         route=outcome.route,
         candidates=tuple(
-            CandidateRecord(record=kept(c.attempt), confidence=c.confidence, verdict=c.verdict)
+            CandidateRecord(record=record_of(c.attempt), confidence=c.confidence, verdict=c.verdict)
             for c in outcome.candidates
         ),
         verdict=outcome.verdict,
@@ -57,18 +57,18 @@ def decision_fields(decision: Decision) -> dict[str, Any]:
 
 
 def read_decision(fields: Mapping[str, Any]) -> Decision:
-    """The decision of `decision_fields`."""
+    """Read a decision from its JSON fields; the inverse of `decision_fields`."""
     try:
         return msgspec.convert({**fields, "policy": read_policy(fields["policy"])}, Decision)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
-        known = fields.get("id") or fields.get("decision")
+        id = fields.get("id") or fields.get("decision")
         raise UsageError(
-            f"decision {known} was recorded by another version of heedful and cannot be read: {error}"
+            f"decision {id} was recorded by another version of heedful and cannot be read: {error}"
         ) from error
 
 
 def policy_id(policy: Policy) -> str:
-    """The beginning of the policy's digest."""
+    """The first 12 characters of the policy's digest."""
     return digest_of(policy_fields(policy))[:12]
 
 
@@ -81,10 +81,13 @@ def policy_fields(policy: Policy) -> dict[str, Any]:
 
 
 def read_policy(fields: Mapping[str, Any]) -> Policy:
-    """The policy of `policy_fields`; early locks keep the calibrator of the first pass among the sources."""
+    """Read a policy from its JSON fields.
+
+    Early locks store the first pass's calibrator among those of the sources.
+    """
     threshold, calibrators = fields["threshold"], fields.get("calibrators")
     if calibrators is not None and _is_flat(calibrators):
-        sources = {name: one for name, one in calibrators.items() if name != "first"}
+        sources = {name: calibrator for name, calibrator in calibrators.items() if name != "first"}
         calibrators = {"first": calibrators["first"], "sources": sources}
     known = {**fields, "threshold": UNBOUNDED.get(threshold, threshold), "calibrators": calibrators}
     return msgspec.convert(known, Policy)

@@ -1,4 +1,4 @@
-"""Optional packages: which extra brings them, and what to say when they are not installed."""
+"""Optional packages: the extra that installs each, and the error when one is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,17 +23,17 @@ def pip_line(*extras: str) -> str:
 
 
 def require(*extras: str, instead: str = "") -> None:
-    """Refuse to go on without these extras; `instead` names what works without them."""
-    wanting = [extra for extra in extras if absent(extra)]
-    if wanting:
-        packages = ", ".join(package for extra in wanting for package in absent(extra))
-        otherwise = f" ({instead})" if instead else ""
-        raise MissingError(f"not installed: {packages}; run: {pip_line(*wanting)}{otherwise}")
+    """Raise `MissingError` unless these extras are installed; `instead` names an alternative."""
+    missing = [extra for extra in extras if absent(extra)]
+    if missing:
+        packages = ", ".join(package for extra in missing for package in absent(extra))
+        alternative = f" ({instead})" if instead else ""
+        raise MissingError(f"not installed: {packages}; run: {pip_line(*missing)}{alternative}")
 
 
 @contextmanager
 def importing(extra: str) -> Iterator[None]:
-    """Imports inside this block come from an extra: one that fails names the pip line."""
+    """Import packages of an extra in this block; if one is missing, the error names the pip command."""
     try:
         yield
     except ModuleNotFoundError:

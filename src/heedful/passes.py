@@ -1,4 +1,4 @@
-"""One pass: decode what a source prepared, count what it cost, measure it, and keep it as a record."""
+"""One pass: decode the prepared prompt, count its cost, measure its signals, and record it."""
 
 import time
 from collections.abc import Sequence
@@ -29,21 +29,21 @@ GUARDS: Registry[Guard] = Registry(
     fits=lambda part: isinstance(part, Guard) and not isinstance(part, type),
 )
 RECORDED_GUARDS = ("format", "valid")
-"""Guards that look at every pass, so that any policy that names them can be replayed."""
+"""Guards that run on every pass, so that any policy that uses them can be replayed."""
 NO_PROMPT = Prompt(messages=())
 
 
 @dataclass(slots=True)
 class Meter:
-    """Stands in for a model and counts what is asked of it."""
+    """Wraps a model and counts its calls, tokens and time."""
 
     model: Model
     calls: int = 0
     usage: Usage = NO_USAGE
     seconds: float = 0.0
-    """Over all calls."""
+    """Sum over all calls."""
     busy_seconds: float = 0.0
-    """Time in which at least one call was under way."""
+    """Time during which at least one call was in progress."""
     _under_way: int = 0
     _since: float = 0.0
 
@@ -67,28 +67,28 @@ class Meter:
         return decode
 
     async def aclose(self) -> None:
-        """Leave the model open: it belongs to whoever made it."""
+        """Leave the model open: its owner closes it."""
 
 
 async def make_pass(
     name: str, source: Source, plan: Plan, task: Task, meter: Meter, baseline: Attempt | None
 ) -> Attempt:
-    """Decode what was prepared, with its cost and every signal that needs no further call."""
+    """Decode the prepared pass, with its cost and every signal that needs no further call."""
     attempt = await source.attempt(plan, task, meter, baseline)
     decode = attempt.decode
-    # a control may hand back the first pass itself, whose tokens are not kept between runs
-    kept = baseline is not None and decode is baseline.decode
-    signals = baseline.signals if baseline is not None and kept else free_signals(decode)
+    # a control may return the first pass itself, whose tokens are not stored between runs
+    reused = baseline is not None and decode is baseline.decode
+    signals = baseline.signals if baseline is not None and reused else free_signals(decode)
     return replace(_metered(attempt, meter), source=name, signals=signals)
 
 
 def empty_pass(name: str) -> Attempt:
-    """A pass that was not made: the source had nothing to add."""
+    """A pass without a call, because the source had nothing to add."""
     return Attempt(source=name, prompt=NO_PROMPT, decode=Decode(text=""), status="nothing", calls=0)
 
 
 def failed_pass(name: str, plan: Plan | None, meter: Meter, error: str) -> Attempt:
-    """A pass that broke off: it counts as no answer, and its calls are counted."""
+    """A pass that failed: it has no answer, but its calls are counted."""
     prompt, recalls = (NO_PROMPT, ()) if plan is None else (plan.prompt, plan.recalls)
     attempt = Attempt(source=name, prompt=prompt, decode=Decode(text=""), recalls=recalls, status="failed")
     return replace(_metered(attempt, meter), error=error)
@@ -99,7 +99,7 @@ def _metered(attempt: Attempt, meter: Meter) -> Attempt:
 
 
 def pass_record(attempt: Attempt, spec: Spec, fingerprint: str) -> PassRecord:
-    """A pass as it is kept; `spec` holds the settings of its source."""
+    """The record of a pass; `spec` holds the settings of its source."""
     decode = attempt.decode
     return PassRecord(
         source=attempt.source,
@@ -121,7 +121,10 @@ def pass_record(attempt: Attempt, spec: Spec, fingerprint: str) -> PassRecord:
 
 
 def pass_digest(spec: Spec, prompt: Prompt | None) -> str:
-    """What decides a pass: its first prompt and the source's settings, but not a bank's other entries."""
+    """A digest of everything that determines a pass: its first prompt and its source's settings.
+
+    The bank's digest is left out: entries that are not recalled do not matter.
+    """
     settings = {key: value for key, value in spec.items() if key != "digest"}
     return digest_of([None if prompt is None else prompt.digest, settings])
 

@@ -1,10 +1,10 @@
-"""What can be named: heedful's own parts and those that other packages add by entry points.
+"""Registries of named parts: heedful's own, and those that other packages add through entry points.
 
     [project.entry-points."heedful.guards"]
     polite = "my_package:PoliteGuard"
 
-A part is written `module:object` and imported when it is first used, ours as well as theirs. One that
-does not load, or is not what its group holds, is named in a warning and left out.
+A part is given as `module:object` and imported at first use. A plug-in that does not load, or has the wrong
+type for its group, is skipped with a warning that names it.
 """
 
 import logging
@@ -18,12 +18,12 @@ LOG = logging.getLogger("heedful")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """The parts of one group by name; a class among them is made into a value."""
+    """The parts of one group by name; a plug-in that is a class is instantiated."""
 
     def __init__(
         self, group: str, own: Mapping[str, T | str], *, fits: Callable[[object], bool] = callable
     ) -> None:
-        """`own` are heedful's parts, or where they are; `fits` tells whether something is of this group."""
+        """`own` holds heedful's parts or their locations; `fits` checks whether a part suits this group."""
         self.group = group
         self._own = own
         self._fits = fits
@@ -49,27 +49,27 @@ class Registry(Mapping[str, T], Generic[T]):
         return name in self._own or name in self.added()
 
     def added(self) -> Mapping[str, T]:
-        """The parts of other packages that load and fit; looked for once."""
+        """The usable parts of other packages; they are looked up once."""
         if self._added is None:
             self._added = {}
             for point in entry_points(group=self.group):
                 if (problem := self._add(point)) is not None:
-                    LOG.warning("heedful: the plug-in %s is left out: %s", _named(point), problem)
+                    LOG.warning("heedful: skipping the plug-in %s: %s", _named(point), problem)
         return self._added
 
     def _add(self, point: EntryPoint) -> str | None:
-        """Take a part of another package, or say why not."""
+        """Add a part of another package, or return why it cannot be added."""
         assert self._added is not None
         if point.name in self._own or point.name in self._added:
-            return f"there is a {point.name!r} in {self.group} already"
+            return f"{self.group} already has a part named {point.name!r}"
         try:
             part = point.load()
-            made = part() if isinstance(part, type) and not self._fits(part) else part
-        except Exception as error:  # other people's code: whatever it raises, heedful goes on without it
+            value = part() if isinstance(part, type) and not self._fits(part) else part
+        except Exception as error:  # third-party code may raise anything; heedful continues without it
             return f"{type(error).__name__}: {error}"
-        if not self._fits(made):
-            return f"{type(made).__name__} is not what {self.group} holds"
-        self._added[point.name] = cast(T, made)
+        if not self._fits(value):
+            return f"{type(value).__name__} has the wrong type for {self.group}"
+        self._added[point.name] = cast(T, value)
         return None
 
 

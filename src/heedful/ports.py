@@ -1,4 +1,4 @@
-"""What heedful asks of the things that plug into it; `heedful.testing` holds a conformance suite for each."""
+"""The interfaces that extensions implement; `heedful.testing` has conformance suites for them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,13 +33,13 @@ class Model(Protocol):
     async def decode(self, prompt: Prompt) -> Decode: ...
 
     async def aclose(self) -> None:
-        """Let go of connections and engines; a model that is closed may be used again."""
+        """Release connections and engines; a closed model can be used again."""
         ...
 
 
 @runtime_checkable
 class Bank(Protocol):
-    """Finds the entries that belong to a query; never one that is retired or quarantined."""
+    """Recalls entries for a query, never retired or quarantined ones."""
 
     @property
     def name(self) -> str: ...
@@ -51,7 +51,7 @@ class Bank(Protocol):
 
     @property
     def spec(self) -> Spec:
-        """Name, digest and how it recalls."""
+        """Name, digest and recall settings."""
         ...
 
     def entries(self) -> Sequence[Entry]: ...
@@ -63,14 +63,14 @@ class Bank(Protocol):
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps banks append-only, with their evidence; what it acknowledged survives a crash."""
+    """Stores banks append-only, with their evidence; acknowledged writes survive a crash."""
 
     async def put(self, bank: str, entries: Sequence[Entry]) -> int:
-        """Add versions, all or none; return how many were new."""
+        """Add versions, all or none; return the number of new ones."""
         ...
 
     async def banks(self) -> Mapping[str, int]:
-        """Every bank with how many entries it has."""
+        """The number of entries of every bank."""
         ...
 
     async def revision(self, bank: str) -> int:
@@ -78,11 +78,11 @@ class Store(Protocol):
         ...
 
     async def entries(self, bank: str) -> Sequence[Entry]:
-        """The newest version of every entry in the order in which they came."""
+        """The newest version of every entry, in the order in which entries were added."""
         ...
 
     async def entry(self, bank: str, entry: str) -> Entry:
-        """One entry by id, or by a beginning of it that no other shares."""
+        """One entry by its id or a unique id prefix."""
         ...
 
     async def version(self, bank: str, entry: str, digest: str) -> Entry:
@@ -94,11 +94,11 @@ class Store(Protocol):
         ...
 
     async def history(self, bank: str, entry: str) -> Sequence[StateChange]:
-        """Every change of an entry's state, oldest first."""
+        """Every state change of an entry, oldest first."""
         ...
 
     async def mark(self, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
-        """Change states, all or none; a protected entry must be restored before it can be set aside."""
+        """Change states, all or none; a protected entry must be restored before it can be retired."""
         ...
 
     async def observe(self, bank: str, evidence: Sequence[Evidence]) -> None: ...
@@ -114,20 +114,20 @@ class Source(Protocol):
 
     @property
     def spec(self) -> Spec:
-        """What decides its passes, for records; nothing reads its meaning from it."""
+        """The settings that determine its passes, for records."""
         ...
 
     @property
     def memory_free_first(self) -> bool:
-        """Whether it works on the answer of a first pass without memory, as a critic does."""
+        """Whether it needs a memory-free first pass to work on, as a critic does."""
         ...
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        """Get the pass ready without the model; None when there is nothing to add (nothing recalled)."""
+        """Prepare the pass without calling the model; None if there is nothing to add (nothing recalled)."""
         ...
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
-        """Decode what was prepared."""
+        """Decode the prepared pass."""
         ...
 
 
@@ -140,12 +140,12 @@ class Guard(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Keeps decisions; `record` returns only when the decision is durable."""
+    """Stores decisions; `record` returns only when the decision is durable."""
 
     async def record(self, decision: Decision) -> None: ...
 
     async def find(self, decision: str) -> Decision:
-        """A decision by its id, by a beginning of it, or `last`."""
+        """A decision by its id, a unique id prefix, or `last`."""
         ...
 
     async def recent(self, limit: int) -> Sequence[Decision]:
@@ -153,7 +153,7 @@ class Journal(Protocol):
         ...
 
     async def purge(self, before: float) -> int:
-        """Delete the decisions made before a time, in seconds since 1970; return how many."""
+        """Delete the decisions made before a time (seconds since 1970); return how many were deleted."""
         ...
 
     async def aclose(self) -> None: ...
@@ -161,7 +161,7 @@ class Journal(Protocol):
 
 @runtime_checkable
 class Benchmark(Protocol):
-    """Says what is asked and when an answer is right."""
+    """Provides questions and grades answers."""
 
     @property
     def name(self) -> str: ...
@@ -175,5 +175,5 @@ class Benchmark(Protocol):
     def grade(self, answer: str, item: Item) -> bool: ...
 
     def exemplar(self, item: Item) -> Entry | None:
-        """The item as a worked example; None where it cannot be one."""
+        """The item as a worked example; None if it cannot be one."""
         ...

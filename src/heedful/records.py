@@ -1,4 +1,4 @@
-"""What outlives the process: a pass in a ledger or a decision, and a decision with all that led to it."""
+"""Persistent records: a pass in a ledger or a decision, and a decision with all its passes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ class RecallRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRecord:
-    """One pass as it is kept, in a ledger and in a decision alike; prompts are kept as digests."""
+    """One pass as stored in ledgers and decisions; the prompt is stored as a digest."""
 
     source: str
     prompt: str
-    """Digest of the prompt and of the source's settings."""
+    """Digest of the prompt and the source's settings."""
     model: str
     """Fingerprint of the model."""
     status: PassStatus
@@ -40,7 +40,7 @@ class PassRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRef:
-    """Which model made a decision."""
+    """The model that made a decision."""
 
     name: str
     endpoint: str
@@ -58,7 +58,7 @@ class CandidateRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Everything that led to an answer; texts of entries are found again by id and version."""
+    """Everything that led to an answer; the texts of entries are looked up by id and version."""
 
     id: str
     at: float
@@ -76,7 +76,7 @@ class Decision:
     candidates: tuple[CandidateRecord, ...]
     verdict: Verdict | None
     chosen: int | None
-    """Which candidate became the answer; None: the first pass."""
+    """Index of the candidate that became the answer; None: the first pass."""
     answer: str
     calls: int
     usage: Usage
@@ -86,5 +86,5 @@ class Decision:
 
     @property
     def passes(self) -> tuple[PassRecord, ...]:
-        """The first pass, and every second one in the order of the policy."""
+        """The first pass, then the second passes in the policy's order."""
         return (self.first, *(candidate.record for candidate in self.candidates))

@@ -1,9 +1,9 @@
-"""Conformance suites: what every model, bank, store, journal and benchmark must do.
+"""Conformance suites for models, banks, stores, journals and benchmarks.
 
     def test_my_model_conforms():
         asyncio.run(check_model(MyModel()))
 
-Each raises `AssertionError` with a sentence that says what does not hold.
+Each raises `AssertionError` with a sentence that states the requirement that is not met.
 """
 
 import asyncio
@@ -98,39 +98,39 @@ def require(holds: bool, sentence: str) -> None:
 
 
 async def check_model(model: Model) -> None:
-    """A model answers, tells the truth about its log-probs and keeps to its limits."""
+    """A model answers, describes its log-probs correctly, and can be used concurrently and after closing."""
     require(isinstance(model, Model), _lacks(model, Model))
-    require(bool(model.traits.name), "a model's traits name it")
-    require(model.traits.fingerprint != "", "a model's traits hold a fingerprint")
+    require(bool(model.traits.name), "a model's traits have a name")
+    require(model.traits.fingerprint != "", "a model's traits have a fingerprint")
     decode = await model.decode(QUESTION)
     _check_decode(model, decode)
     again = await model.decode(QUESTION)
-    require(again.text == decode.text, "a greedy decode says the same twice")
+    require(again.text == decode.text, "a repeated greedy decode returns the same text")
     both = await asyncio.gather(model.decode(QUESTION), model.decode(QUESTION))
-    require(all(isinstance(one, Decode) for one in both), "decodes may run side by side")
+    require(all(isinstance(result, Decode) for result in both), "decodes can run concurrently")
     await model.aclose()
-    require((await model.decode(QUESTION)).text == decode.text, "a model that was closed may be used again")
+    require((await model.decode(QUESTION)).text == decode.text, "a closed model can be used again")
 
 
 def _check_decode(model: Model, decode: Decode) -> None:
     require(isinstance(decode, Decode), "decode returns a Decode")
-    require(bool(decode.text), "a plain question gets a text")
+    require(bool(decode.text), "a plain question gets a text reply")
     require(decode.seconds >= 0, "a decode's time is not negative")
     if not model.traits.logprobs:
-        require(decode.tokens == (), "a model whose traits say it has no log-probs gives none")
+        require(decode.tokens == (), "a model whose traits say `logprobs=False` returns no tokens")
         return
     try:
         check_logprobs(decode)
     except LogprobError as error:
-        raise AssertionError(f"the log-probs make sense: {error}") from error
+        raise AssertionError(f"the log-probs are valid: {error}") from error
     for token in decode.tokens:
-        require(len(token.top) >= min(1, model.traits.top_logprobs), "tokens come with their alternatives")
+        require(len(token.top) >= min(1, model.traits.top_logprobs), "tokens have their alternatives")
         values = [logprob for _, logprob in token.top]
-        require(values == sorted(values, reverse=True), "alternatives come highest first")
+        require(values == sorted(values, reverse=True), "alternatives are sorted, highest first")
 
 
 async def check_model_fails_openly(model: Model) -> None:
-    """A model whose endpoint is gone raises `ModelError`, nothing else."""
+    """A model whose endpoint is unavailable raises `ModelError` and nothing else."""
     try:
         await model.decode(QUESTION)
     except ModelError:
@@ -139,30 +139,32 @@ async def check_model_fails_openly(model: Model) -> None:
 
 
 async def check_bank(make: Callable[[Sequence[Entry]], Bank]) -> None:
-    """A bank finds what fits, in one order, and never what is retired."""
+    """A bank recalls matching entries in a fixed order, and never retired ones."""
     bank = make(ENTRIES)
     require(isinstance(bank, Bank), _lacks(bank, Bank))
     require({e.id for e in bank.entries()} == {e.id for e in ENTRIES}, "a bank keeps all its entries")
-    found = await bank.recall("When do parcels leave the warehouse?", limit=2)
-    require([r.entry.id for r in found] == ["parcels", "parcels-twin"], "the best come first, ties by id")
-    scores = [recall.score for recall in found]
-    require(scores == sorted(scores, reverse=True), "scores fall from first to last")
+    recalls = await bank.recall("When do parcels leave the warehouse?", limit=2)
+    require([r.entry.id for r in recalls] == ["parcels", "parcels-twin"], "the best come first, ties by id")
+    scores = [recall.score for recall in recalls]
+    require(scores == sorted(scores, reverse=True), "scores decrease from first to last")
     again = await bank.recall("When do parcels leave the warehouse?", limit=2)
-    require(again == found, "the same query finds the same entries")
-    require(len(await bank.recall("When do parcels leave the warehouse?", limit=1)) == 1, "limit is kept")
+    require(again == recalls, "the same query recalls the same entries")
+    require(
+        len(await bank.recall("When do parcels leave the warehouse?", limit=1)) == 1, "the limit is respected"
+    )
     await _check_states_of_bank(make)
     _check_digest(make)
-    require(tuple(await make(()).recall("anything", limit=3)) == (), "an empty bank finds nothing")
+    require(tuple(await make(()).recall("anything", limit=3)) == (), "an empty bank recalls nothing")
 
 
 async def _check_states_of_bank(make: Callable[[Sequence[Entry]], Bank]) -> None:
     for state in STATES:
         bank = make([replace(e, state=state, reason="test") if e.id == "parcels" else e for e in ENTRIES])
-        found = {r.entry.id for r in await bank.recall("When do parcels leave the warehouse?", limit=4)}
+        recalled = {r.entry.id for r in await bank.recall("When do parcels leave the warehouse?", limit=4)}
         if state in ("retired", "quarantined"):
-            require("parcels" not in found, f"a {state} entry is never recalled")
+            require("parcels" not in recalled, f"a {state} entry is never recalled")
         else:
-            require("parcels" in found, f"an entry that is {state} is recalled")
+            require("parcels" in recalled, f"an entry that is {state} is recalled")
         require("parcels" in {e.id for e in bank.entries()}, f"a {state} entry stays in the bank")
 
 
@@ -171,27 +173,27 @@ def _check_digest(make: Callable[[Sequence[Entry]], Bank]) -> None:
     require(
         make(tuple(reversed(ENTRIES))).digest == digest, "the order of entries does not change the digest"
     )
-    require(make(ENTRIES[1:]).digest != digest, "another set of entries has another digest")
+    require(make(ENTRIES[1:]).digest != digest, "a different set of entries has a different digest")
     changed = [replace(ENTRIES[0], state="retired", reason="test"), *ENTRIES[1:]]
     require(make(changed).digest != digest, "retiring an entry changes the digest")
 
 
 def check_benchmark(benchmark: Benchmark, data: Path) -> None:
-    """A benchmark gives the same rows every time, tells its sides apart and grades its own targets right."""
+    """A benchmark loads the same rows every time, separates its sides and grades its own targets as right."""
     require(isinstance(benchmark, Benchmark), _lacks(benchmark, Benchmark))
     sides: dict[Side, Sequence[Item]] = {side: benchmark.load(data, side) for side in ("fit", "test")}
     items = [item for rows in sides.values() for item in rows]
     require(bool(items), "a benchmark has rows")
     for side, rows in sides.items():
-        require(list(benchmark.load(data, side)) == list(rows), "the rows of a side come in one order")
+        require(list(benchmark.load(data, side)) == list(rows), "the rows of a side have a fixed order")
     ids = [item.id for item in items]
-    require(len(set(ids)) == len(ids), "every row has an id of its own, over both sides")
+    require(len(set(ids)) == len(ids), "every row has a unique id across both sides")
     for item in items:
         task = benchmark.task(item)
-        require(task.id == item.id, "a task keeps its row's id")
-        require(item.question in task.question, "a task asks its row's question")
-        require(benchmark.grade(item.answer, item), f"the target of {item.id} is graded right")
-        require(not benchmark.grade("", item), "an empty answer is graded wrong")
+        require(task.id == item.id, "a task has its row's id")
+        require(item.question in task.question, "a task contains its row's question")
+        require(benchmark.grade(item.answer, item), f"the target of {item.id} is graded as right")
+        require(not benchmark.grade("", item), "an empty answer is graded as wrong")
         _check_exemplar(benchmark, item)
 
 
@@ -200,43 +202,46 @@ def _check_exemplar(benchmark: Benchmark, item: Item) -> None:
     if worked is None:
         return
     require(worked.kind == "exemplar" and bool(worked.response), "an exemplar has a worked response")
-    said = read_answer(Decode(text=worked.response), benchmark.task(item))
-    require(benchmark.grade(said.answer, item), f"the exemplar of {item.id} says the right answer")
+    decode = read_answer(Decode(text=worked.response), benchmark.task(item))
+    require(benchmark.grade(decode.answer, item), f"the exemplar of {item.id} gives the right answer")
 
 
 async def check_store(store: Store) -> None:
-    """A store appends, marks and keeps evidence, and its revision grows; `conformance` must be unused."""
+    """A store appends entries, marks states, stores evidence and increases its revision.
+
+    The bank `conformance` must be unused.
+    """
     require(isinstance(store, Store), _lacks(store, Store))
     bank = "conformance"
     require(list(await store.entries(bank)) == [], "the bank `conformance` is unused")
     require(await store.put(bank, ENTRIES) == len(ENTRIES), "new entries are counted")
     before = await store.revision(bank)
-    require(await store.put(bank, ENTRIES) == 0, "what is there already adds nothing")
-    require(await store.revision(bank) == before, "what adds nothing leaves the revision alone")
-    require(tuple(await store.entries(bank)) == ENTRIES, "entries come back as they were, in order")
-    require((await store.banks()).get(bank) == len(ENTRIES), "a bank is listed with its entries")
-    require(list(await store.entries("another bank")) == [], "banks are kept apart")
+    require(await store.put(bank, ENTRIES) == 0, "adding existing entries adds nothing")
+    require(await store.revision(bank) == before, "adding nothing does not change the revision")
+    require(tuple(await store.entries(bank)) == ENTRIES, "entries are returned unchanged and in order")
+    require((await store.banks()).get(bank) == len(ENTRIES), "a bank is listed with its number of entries")
+    require(list(await store.entries("another bank")) == [], "banks are separate")
     await _check_states(store, bank)
     await _check_versions(store, bank)
-    seen = Evidence(entry="dozen", version=ENTRIES[3].digest, task="t1", utility=-1.0, decision="d1")
-    await store.observe(bank, [seen])
-    require(list(await store.evidence(bank)) == [seen], "evidence comes back as it was")
-    require(list(await store.evidence("another bank")) == [], "evidence is kept by bank")
+    evidence = Evidence(entry="dozen", version=ENTRIES[3].digest, task="t1", utility=-1.0, decision="d1")
+    await store.observe(bank, [evidence])
+    require(list(await store.evidence(bank)) == [evidence], "evidence is returned unchanged")
+    require(list(await store.evidence("another bank")) == [], "evidence is stored per bank")
 
 
 async def _check_states(store: Store, bank: str) -> None:
     before = await store.revision(bank)
     [marked] = await store.mark(bank, [Mark(entry="dozen", state="retired", reason="test")])
     require(marked.state == "retired", "mark returns the new state")
-    require((await store.entry(bank, "dozen")).state == "retired", "a mark is kept")
-    require(await store.revision(bank) > before, "a mark grows the revision")
+    require((await store.entry(bank, "dozen")).state == "retired", "a mark is stored")
+    require(await store.revision(bank) > before, "a mark increases the revision")
     changes = [(change.state, change.reason) for change in await store.history(bank, "dozen")]
-    require(changes == [("retired", "test")], "the history tells every change with its reason")
+    require(changes == [("retired", "test")], "the history lists every change with its reason")
     await store.mark(bank, [Mark(entry="capital", state="protected")])
     for state in ("retired", "quarantined"):
         both = [Mark(entry="parcels", state=state), Mark(entry="capital", state=state)]
         await _refuses(store.mark(bank, both), f"a protected entry cannot be {state}")
-    require((await store.entry(bank, "parcels")).state == "active", "marks are set all or none")
+    require((await store.entry(bank, "parcels")).state == "active", "marks are applied all or none")
 
 
 async def _check_versions(store: Store, bank: str) -> None:
@@ -244,35 +249,35 @@ async def _check_versions(store: Store, bank: str) -> None:
     new = new_entry("The capital of Freedonia is Newtown.", kind="fact", id=old.id)
     before = await store.revision(bank)
     require(await store.put(bank, [new]) == 1, "a changed entry is a new version")
-    require(await store.revision(bank) > before, "a new version grows the revision")
-    kept = await store.entry(bank, old.id)
-    require((kept.text, kept.state) == (new.text, "protected"), "a new version keeps the entry's state")
+    require(await store.revision(bank) > before, "a new version increases the revision")
+    current = await store.entry(bank, old.id)
+    require((current.text, current.state) == (new.text, "protected"), "a new version keeps the entry's state")
     digests = [version.digest for version in await store.versions(bank, old.id)]
-    require(digests == [old.digest, new.digest], "versions come oldest first")
+    require(digests == [old.digest, new.digest], "versions are listed oldest first")
     require((await store.version(bank, old.id, old.digest)).text == old.text, "an old version is found")
     await _refuses(store.entry(bank, "nobody"), "an unknown entry is refused")
 
 
 async def check_journal(journal: Journal) -> None:
-    """A journal keeps decisions whole, finds them and purges old ones; it must be empty."""
+    """A journal stores complete decisions, finds them and purges old ones; it must be empty."""
     require(isinstance(journal, Journal), _lacks(journal, Journal))
     await _refuses(journal.find("last"), "an empty journal has no last decision")
     decisions = [replace(DECISION, id=f"{place}abc", at=float(place)) for place in range(3)]
     for decision in decisions:
         await journal.record(decision)
-    require(await journal.find("1abc") == decisions[1], "a decision comes back as it was")
-    require(await journal.find("1") == decisions[1], "a decision is found by the beginning of its id")
+    require(await journal.find("1abc") == decisions[1], "a decision is returned unchanged")
+    require(await journal.find("1") == decisions[1], "a decision is found by an id prefix")
     require((await journal.find("last")).id == "2abc", "the last decision is the newest")
     recent = [decision.id for decision in await journal.recent(2)]
-    require(recent == ["2abc", "1abc"], "recent decisions come newest first, and no more than asked for")
-    require(await journal.purge(before=2.0) == 2, "purge deletes what is older and counts it")
-    require(len(await journal.recent(9)) == 1, "what was purged is gone")
+    require(recent == ["2abc", "1abc"], "recent decisions come newest first, at most `limit` of them")
+    require(await journal.purge(before=2.0) == 2, "purge deletes older decisions and counts them")
+    require(len(await journal.recent(9)) == 1, "purged decisions are gone")
 
 
 def _lacks(thing: object, port: type) -> str:
-    """The sentence about the methods that a port asks for and a thing does not have."""
+    """The error for a value that lacks methods of a port."""
     missing = [name for name in dir(port) if not name.startswith("_") and not hasattr(thing, name)]
-    return f"{type(thing).__name__} is no {port.__name__}: it lacks {', '.join(missing)}"
+    return f"{type(thing).__name__} is not a {port.__name__}: it lacks {', '.join(missing)}"
 
 
 async def _refuses(call: Awaitable[object], sentence: str) -> None:

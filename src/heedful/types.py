@@ -1,4 +1,4 @@
-"""The values that flow through heedful; frozen, without behaviour beyond what they say of themselves."""
+"""The frozen values that flow through heedful."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ Kind = Literal["fact", "rule", "exemplar", "hint"]
 State = Literal["active", "quarantined", "retired", "protected"]
 Side = Literal["fit", "test"]
 PassStatus = Literal["decoded", "nothing", "failed"]
-"""`nothing`: the source had nothing to add, no call was made; `failed`: the model gave no reply."""
+"""`nothing`: the source had nothing to add, so no call was made; `failed`: the pass has no reply."""
 JsonSchema = Mapping[str, Any]
 Spec = Mapping[str, str | int | float | None]
-"""A kind with its settings, enough to build the same thing again from a record."""
+"""A kind with its settings, enough to rebuild the same object from a record."""
 
 LEAST_SURE = -1000.0
-"""Confidence of a pass that gave no answer; finite, so that it survives JSON and arithmetic."""
+"""Confidence of a pass without an answer; finite, so that it works in JSON and arithmetic."""
 
 
 def digest_of(value: object) -> str:
@@ -43,7 +43,7 @@ class ToolCall:
     arguments: str = "{}"
     """JSON, as the model wrote it."""
     id: str = ""
-    """Joins the call with its result."""
+    """Links the call to its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,17 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     """Of an assistant's message."""
     tool_call_id: str = ""
-    """Of a tool's message: the call that it answers."""
+    """Of a tool's message: the call it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A question to answer, without its target: the controller cannot peek."""
+    """A question to answer; it does not contain the target, so the controller cannot see it."""
 
     question: str
     """The last user turn; empty when the conversation before it ends with a tool's result."""
     id: str = ""
-    """Evidence is counted by it; left empty, it is a digest of the content."""
+    """Evidence is counted per id; if empty, it becomes a digest of the content."""
     instructions: str = ""
     """The system message of every pass."""
     answer_pattern: str | None = None
@@ -78,7 +78,7 @@ class Task:
     tools: tuple[Tool, ...] = ()
     """Functions that the model may call instead of answering."""
     query: str = ""
-    """What banks are searched with; empty: the question, or else the last user turn before it."""
+    """The text to search banks with; empty: the question, or else the last user turn before it."""
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -86,23 +86,23 @@ class Task:
 
     @property
     def search_text(self) -> str:
-        """What banks are searched with."""
+        """The text to search banks with."""
         turns = [message.content for message in self.earlier if message.role == "user"]
         return self.query or self.question or next(reversed(turns), "")
 
     def after(self, earlier: tuple[Message, ...]) -> "Task":
-        """The task with more conversation before its own; a default id follows the content."""
+        """The task with a longer conversation before the question; a default id is recomputed."""
         id = "" if self.id == _content_id(self) else self.id
         return replace(self, earlier=(*earlier, *self.earlier), id=id)
 
 
 def _content_id(task: Task) -> str:
-    said = [message_key(message) for message in task.earlier]
-    return digest_of([task.question, task.instructions, list(task.choices), said])[:16]
+    earlier = [message_key(message) for message in task.earlier]
+    return digest_of([task.question, task.instructions, list(task.choices), earlier])[:16]
 
 
 def message_key(message: Message) -> list[object]:
-    """What a message says, without the ids of its calls, which differ between equal conversations."""
+    """The content of a message without its call ids, which differ between equal conversations."""
     plain: list[object] = [message.role, message.content]
     calls = [[call.name, call.arguments] for call in message.tool_calls]
     return [*plain, calls] if calls else plain
@@ -116,7 +116,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A benchmark's question with its target; only graders see one, never the controller."""
+    """A benchmark question with its target; graders see it, the controller never does."""
 
     id: str
     question: str
@@ -127,7 +127,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """Everything that decides what a model is asked."""
+    """A complete request to a model."""
 
     messages: tuple[Message, ...]
     max_tokens: int = 256
@@ -138,7 +138,7 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        asked: dict[str, object] = {
+        fields: dict[str, object] = {
             "messages": [message_key(message) for message in self.messages],
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
@@ -146,18 +146,18 @@ class Prompt:
             "schema": None if self.schema is None else dict(self.schema),
         }
         if self.tools:
-            asked["tools"] = [[t.name, t.description, dict(t.parameters)] for t in self.tools]
-        return digest_of(asked)
+            fields["tools"] = [[t.name, t.description, dict(t.parameters)] for t in self.tools]
+        return digest_of(fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A generated token with its log-probability and those of the likeliest alternatives."""
+    """A generated token with its log-probability and the most likely alternatives."""
 
     text: str
     logprob: float
     top: tuple[tuple[str, float], ...] = ()
-    """The likeliest tokens at this place with their log-probs, highest first."""
+    """The most likely tokens at this position with their log-probs, highest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,33 +183,33 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decode:
-    """One reply of a model to one prompt: a text, or calls of tools."""
+    """A model's reply to one prompt: text or tool calls."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     answer: str = ""
     span: tuple[int, int] | None = None
-    """Where the answer stands in the text; None when it could not be found."""
+    """The answer's position in the text; None if no answer was found."""
     tokens: tuple[Token, ...] = ()
-    """Generated tokens; empty when the endpoint gives no log-probs."""
+    """Generated tokens; empty if the endpoint returns no log-probs."""
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     finish: str = "stop"
     model: str = ""
-    """Who answered: the endpoint and model, for error messages."""
+    """The endpoint and model that answered, for error messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a model is and what it can give."""
+    """A model's identity and capabilities."""
 
     name: str
     endpoint: str = ""
     logprobs: bool = True
     top_logprobs: int = 0
-    """How many alternatives come with each token."""
+    """Number of alternatives per token."""
     fingerprint: str = ""
-    """A digest of the weights or of the endpoint and model name."""
+    """A digest of the weights, or of the endpoint and model name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +219,12 @@ class Entry:
     id: str
     kind: Kind
     text: str
-    """What the entry says; of an exemplar, the problem."""
+    """The entry's text; of an exemplar, the problem."""
     response: str = ""
     """Of an exemplar: the worked answer."""
     tags: tuple[str, ...] = ()
     source: str = ""
-    """Where it came from."""
+    """Where it comes from."""
     state: State = "active"
     reason: str = ""
     """Why it is in this state."""
@@ -236,13 +236,13 @@ class Entry:
 
     @property
     def digest(self) -> str:
-        """The version: content only, so that retiring an entry does not change it."""
+        """The version: a digest of the content only, so that retiring an entry does not change it."""
         return digest_of([self.kind, self.text, self.response, list(self.tags)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A change of an entry's state that is asked for."""
+    """A requested state change of an entry."""
 
     entry: str
     state: State
@@ -251,7 +251,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChange:
-    """A change of an entry's state that happened."""
+    """A completed state change of an entry."""
 
     at: float
     """Seconds since 1970."""
@@ -261,7 +261,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """An entry found for a query, with its score (higher is nearer)."""
+    """An entry recalled for a query, with its score (higher is closer)."""
 
     entry: Entry
     score: float
@@ -269,7 +269,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What an entry did to one task: utility of the candidate minus utility of the baseline."""
+    """The effect of an entry on one task: utility of the candidate minus utility of the baseline."""
 
     entry: str
     version: str
@@ -281,40 +281,40 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How many second passes a task or an episode may buy."""
+    """Limits on second passes in a task or an episode."""
 
     passes: int | None = None
-    """At most this many second passes in a task, or in a whole episode."""
+    """Maximum number of second passes in a task, or in a whole episode."""
     cooldown: int = 0
-    """Steps of an episode that must pass after a consulted step before the next."""
+    """Number of episode steps to wait after a consultation before the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetUse:
-    """What an episode has used of its budget so far."""
+    """The part of its budget that an episode has used so far."""
 
     passes: int = 0
     steps_since: int | None = None
-    """Steps since memory was last consulted; None: never."""
+    """Steps since the last consultation; None: memory was never consulted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrator:
-    """A small logistic model of being right, fitted on the fit side."""
+    """A small logistic model of the probability of being right, fitted on the fit side."""
 
     features: tuple[str, ...]
-    """Names of signals, `agreement` with the first pass, or `recall`, the best recall score."""
+    """Names of signals, `agreement` (with the first pass) or `recall` (the best recall score)."""
     weights: tuple[float, ...]
     bias: float
     means: tuple[float, ...]
     scales: tuple[float, ...]
     floors: tuple[float, ...] = ()
-    """The least that each feature counts as, so that a pass without an answer is no outlier; empty: none."""
+    """Lower bound of each feature, so that a pass without an answer is not an outlier; empty: no bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrators:
-    """The calibrators of a policy: one for its first pass, and one for each source."""
+    """The calibrators of a policy: one for the first pass and one for each source."""
 
     first: Calibrator
     sources: Mapping[str, Calibrator] = field(default_factory=dict)
@@ -332,8 +332,8 @@ class Policy:
     sources: tuple[str, ...] = ()
     """Sources of the second pass, in order."""
     combine: Literal["cascade", "dual", "agree"] = "cascade"
-    """cascade: the first accepted candidate wins; dual: all are decoded, the surest accepted wins; agree:
-    an accepted candidate wins when another says the same against the first pass."""
+    """cascade: the first accepted candidate wins; dual: all are decoded and the surest accepted one wins;
+    agree: an accepted candidate wins if another gives the same answer and the first pass does not."""
     margins: Mapping[str, float] | None = None
     """Per source: accept iff candidate ≥ baseline + margin (eq. 7); None: no margin test."""
     guards: tuple[str, ...] = ("format", "valid")
@@ -356,7 +356,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A failure that was survived: where, and what was said."""
+    """A failure that did not lose the answer: its stage and its error."""
 
     stage: str
     error: str
@@ -364,7 +364,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A pass that is ready to be decoded: its first prompt and what was recalled for it."""
+    """A pass ready to be decoded: its first prompt and the recalled entries."""
 
     prompt: Prompt
     recalls: tuple[Recall, ...] = ()
@@ -372,7 +372,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One pass: what a source asked, what the model replied, and what was measured of it."""
+    """One pass: the source's prompt, the model's reply and its measurements."""
 
     source: str
     prompt: Prompt
@@ -382,9 +382,9 @@ class Attempt:
     error: str = ""
     """Why the pass failed."""
     signals: Mapping[str, float] = field(default_factory=dict)
-    """Confidence by each signal; one that is not available is absent."""
+    """Confidence per signal; an unavailable signal has no key."""
     guards: Mapping[str, str] = field(default_factory=dict)
-    """Reason by each guard that looked at it; empty: it passed."""
+    """Reason per guard that checked the pass; empty: the guard passed it."""
     calls: int = 1
     usage: Usage = NO_USAGE
     """Tokens over all calls of this pass."""
@@ -393,7 +393,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A second pass with the verdict on it; one that was not decoded is always rolled back."""
+    """A second pass with its verdict; a pass that was not decoded is always rolled back."""
 
     attempt: Attempt
     confidence: float | None
@@ -409,21 +409,21 @@ class Outcome:
     baseline: Attempt
     """The first pass."""
     confidence: float | None
-    """Of the first pass, by the policy's signal; None when it is not available."""
+    """Of the first pass, by the policy's signal; None if it is not available."""
     route: Route
     candidates: tuple[Candidate, ...] = ()
     verdict: Verdict | None = None
-    """None when memory was not consulted."""
+    """None if memory was not consulted."""
     chosen: int | None = None
-    """Which candidate became the answer; None: the baseline stands."""
+    """Index of the candidate that became the answer; None: the first answer stands."""
     calls: int = 1
-    """Model calls that were made for this answer, those of its signals included."""
+    """All model calls for this answer, including those of its signals."""
     usage: Usage = NO_USAGE
     """Tokens over all these calls."""
     faults: tuple[Fault, ...] = ()
     seconds: float = 0.0
     overhead_seconds: float = 0.0
-    """Time in which no call of the model was under way."""
+    """Time during which no model call was in progress."""
     decision: str = ""
     """The id of the decision record."""
     model: Traits = Traits(name="")

@@ -19,7 +19,7 @@ def notes(tmp_path):
 def test_ask_without_an_endpoint_to_reach_fails_with_one_sentence(heedful):
     done = heedful("ask", "hello?", "--url", "http://127.0.0.1:9/v1")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("heedful: http://127.0.0.1:9/v1/chat/completions broke the connection")
+    assert done.err.startswith("heedful: connection to http://127.0.0.1:9/v1/chat/completions failed")
 
 
 @pytest.mark.engine

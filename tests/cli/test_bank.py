@@ -75,14 +75,14 @@ def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful):
     ("words", "complaint"),
     [
         (("bank", "show", "x", "--bank", "nope"), "there is no bank 'nope'"),
-        (("bank", "import", "missing.jsonl"), "missing.jsonl cannot be read"),
+        (("bank", "import", "missing.jsonl"), "cannot read missing.jsonl"),
         (("bank", "retire", "x"), "there is no bank 'default'"),
         (("why", "abc"), "not a recorded decision"),
-        (("weights", "path", "gpt-9"), "no weights are called 'gpt-9'"),
-        (("weights", "pull", "gpt-9"), "no weights are called 'gpt-9'"),
-        (("probe", "not a url"), "is not a URL"),
+        (("weights", "path", "gpt-9"), "unknown weights 'gpt-9'"),
+        (("weights", "pull", "gpt-9"), "unknown weights 'gpt-9'"),
+        (("probe", "not a url"), "is not a valid URL"),
         (("ask", "x", "--bank", "nope"), "there is no bank 'nope'"),
-        (("ask", "x", "--url", "ftp://x"), "is not a URL"),
+        (("ask", "x", "--url", "ftp://x"), "is not a supported URL"),
     ],
 )
 def test_a_users_mistake_gets_one_sentence_and_exit_code_2(heedful, words, complaint):

@@ -67,7 +67,7 @@ def test_skip_bad_keeps_the_rest_and_reports_what_it_left_out(tmp_path):
 
 
 def test_a_missing_or_binary_file_is_a_users_mistake(tmp_path):
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         read_entries(tmp_path / "none.jsonl")
     (tmp_path / "b.jsonl").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="not UTF-8"):
@@ -189,13 +189,13 @@ def test_memories_are_read_with_and_without_results_around_them(tmp_path):
     [
         ("tfgrpo", "{", "not JSON"),
         ("tfgrpo", "[]", "not an object of experiences"),
-        ("tfgrpo", '{"G0": 3}', "'G0' is no experience"),
-        ("tfgrpo", '{"x": "y"}', "'x' is no experience"),
+        ("tfgrpo", '{"G0": 3}', "'G0' is not an experience"),
+        ("tfgrpo", '{"x": "y"}', "'x' is not an experience"),
         ("tfgrpo-yaml", "a: b\n", "no experiences"),
         ("ace", "# nothing\n", "no bullets"),
         ("ace", "[a] helpful=0 harmful=0 :: \n", "empty"),
         ("mem0", "3", "not a list of memories"),
-        ("mem0", "[3]", "no memory"),
+        ("mem0", "[3]", "not a memory"),
     ],
 )
 def test_a_file_of_the_wrong_format_gets_one_sentence(tmp_path, format, text, complaint):

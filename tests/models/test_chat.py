@@ -138,7 +138,7 @@ def test_a_base_url_without_a_path_gets_v1(given, path):
     ],
 )
 def test_a_bad_url_is_a_usage_error_that_shows_it(url):
-    with pytest.raises(UsageError, match="is not a URL") as caught:
+    with pytest.raises(UsageError, match="is not a valid URL") as caught:
         ChatModel(base_url=url)
     assert repr(url) in str(caught.value)
 
@@ -382,7 +382,7 @@ def test_a_wait_that_is_too_long_is_not_begun(told):
         model = chat(server)
         said = failure(model)
     assert "429" in said
-    assert "wait" in said
+    assert "try again in" in said
     assert (len(server.requests), model.sleep) == (1, [])
 
 
@@ -397,7 +397,7 @@ def test_a_server_that_does_not_answer_in_time_is_a_model_error(play):
 def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(status):
     with FaultyServer(in_turn(fails(status, "the context is too long"))) as server:
         said = failure(chat(server))
-    assert f"{server.url}/chat/completions answered {status}" in said
+    assert f"{server.url}/chat/completions returned {status}" in said
     assert "the context is too long" in said
     assert len(server.requests) == 1
 

@@ -346,7 +346,7 @@ def test_weights_that_are_not_here_say_how_to_pull_them(tmp_path):
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path):
-    with pytest.raises(UsageError, match="'gpt': choose one of smollm2-135m, "):
+    with pytest.raises(UsageError, match="'gpt'; choose one of smollm2-135m, "):
         Shelf(root=tmp_path, catalogue=CATALOGUE).pull("gpt")
 
 

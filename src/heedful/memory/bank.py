@@ -1,4 +1,4 @@
-"""A named set of entries with a way to recall them."""
+"""A named set of entries with a recall method."""
 
 import asyncio
 import threading
@@ -22,11 +22,11 @@ RECALL_METHODS: "Registry[Callable[[IndexInput], Index]]" = Registry(
         "bm25_rerank": "heedful.memory.rerank:rerank_index",
     },
 )
-"""Ways to recall by name: each builds an index."""
+"""Recall methods by name; each builds an index."""
 
 
 class MemoryBank:
-    """A snapshot of entries; those in quarantine or retired are not recalled."""
+    """A snapshot of entries; quarantined and retired ones are not recalled."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class MemoryBank:
         embedder: "Callable[[], Embedder] | None" = None,
         cache: "VectorCache | None" = None,
     ) -> None:
-        """`threshold` is of `dense` only; `embedder` makes one when first needed (MiniLM unless given);
-        `cache` keeps the entries' vectors between runs."""
+        """`threshold` applies to `dense` only; `embedder` is called at first use (default: MiniLM);
+        `cache` stores the entries' vectors between runs."""
         if method not in RECALL_METHODS:
             known = ", ".join(RECALL_METHODS)
-            raise UsageError(f"there is no way to recall named {method!r}; choose one of {known}")
+            raise UsageError(f"unknown recall method {method!r}; choose one of {known}")
         self.name = name
         self.method = method
         self.threshold = threshold
@@ -59,8 +59,8 @@ class MemoryBank:
 
     @property
     def spec(self) -> Spec:
-        found = {"bank": self.name, "digest": self.digest, "recall": self.method}
-        return {**found, "threshold": self.threshold} if self.method == "dense" else found
+        spec = {"bank": self.name, "digest": self.digest, "recall": self.method}
+        return {**spec, "threshold": self.threshold} if self.method == "dense" else spec
 
     def entries(self) -> Sequence[Entry]:
         return self._entries
@@ -68,14 +68,14 @@ class MemoryBank:
     async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
         if not self._live:
             return ()
-        if self.method == "bm25" and self._index is not None:  # too quick to be worth a thread
+        if self.method == "bm25" and self._index is not None:  # too fast to be worth a thread
             hits = self._index.search(query, limit)
         else:
             hits = await asyncio.to_thread(self._search, query, limit)
         return tuple(Recall(entry=self._live[place], score=score) for place, score in hits)
 
     async def build(self) -> None:
-        """Build the index now, off the event loop, rather than at the first recall."""
+        """Build the index now, outside the event loop, instead of at the first recall."""
         if self._live:
             await asyncio.to_thread(self._built)
 

@@ -40,11 +40,11 @@ REVISIONS = """
 CREATE INDEX entries_by_revision ON entries (bank, seq);
 CREATE INDEX states_by_revision ON states (bank, seq);
 """
-"""Since version 2: the newest change of a bank is found without reading the bank."""
+"""Since version 2: find a bank's newest change without reading the bank."""
 
 
 def default_path() -> Path:
-    """Where the store lives: under HEEDFUL_HOME, or in the platform's data folder."""
+    """The store's location: in HEEDFUL_HOME, or in the platform's data folder."""
     if home := os.environ.get("HEEDFUL_HOME"):
         return Path(home).expanduser() / "heedful.db"
     from platformdirs import user_data_path
@@ -53,7 +53,7 @@ def default_path() -> Path:
 
 
 class Database:
-    """One connection; a transaction that returned is on disk (WAL, synchronous=FULL)."""
+    """One connection; a committed transaction is on disk (WAL, synchronous=FULL)."""
 
     def __init__(self, path: Path | str | None = None) -> None:
         self.path = Path(path) if path is not None else default_path()
@@ -68,14 +68,16 @@ class Database:
             _use_wal(self._connection)
             self._connection.execute("PRAGMA synchronous=FULL")
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"the store {self.path} does not open: {error}") from error
+            raise StoreError(f"cannot open the store {self.path}: {error}") from error
         self._prepare()
 
     def _prepare(self) -> None:
         with self.writing() as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
-                raise StoreError(f"the store {self.path} was written by a newer heedful; upgrade heedful")
+                raise StoreError(
+                    f"the store {self.path} was written by a newer version of heedful; upgrade heedful"
+                )
             for before, statements in enumerate((SCHEMA, REVISIONS)):
                 if version <= before:
                     for statement in statements.split(";"):
@@ -83,16 +85,16 @@ class Database:
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some work in a transaction, off the event loop; what it wrote is on disk when this returns."""
+        """Run `work` in a transaction, outside the event loop; its writes are on disk when this returns."""
 
-        def all_or_nothing() -> T:
+        def writing() -> T:
             with self.writing() as connection:
                 return work(connection)
 
-        return await asyncio.to_thread(all_or_nothing)
+        return await asyncio.to_thread(writing)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do some reading off the event loop."""
+        """Run `work` outside the event loop; it may only read."""
 
         def reading() -> T:
             with self.reading() as connection:
@@ -102,24 +104,24 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all of it is kept, or nothing."""
-        with self._lock, self._spoken_errors():
+        """A transaction: all changes are written, or none."""
+        with self._lock, self._store_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:  # a full disk has ended it already
+                if self._connection.in_transaction:  # a full disk ends the transaction by itself
                     self._connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._spoken_errors():
+        with self._lock, self._store_errors():
             yield self._connection
 
     @contextmanager
-    def _spoken_errors(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -130,8 +132,11 @@ class Database:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. SQLite does not wait for another process that is doing the same to a new store,
-    but it does wait to begin a transaction."""
+    """Switch to WAL.
+
+    SQLite does not wait for another process that makes the same switch on a new store, but it waits to begin
+    a transaction.
+    """
     for _ in range(100):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -141,4 +146,4 @@ def _use_wal(connection: sqlite3.Connection) -> None:
                 raise
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("COMMIT")
-    raise sqlite3.OperationalError("another process keeps it busy; try again")
+    raise sqlite3.OperationalError("another process is using it; try again")

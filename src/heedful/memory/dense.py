@@ -29,7 +29,7 @@ class DenseIndex:
         return best(self._vectors @ vector, self._ids, limit, self._threshold)
 
     def similarities(self, query: str, places: Sequence[int]) -> Floats:
-        """The query's cosine with the entries at these places."""
+        """The cosine similarity of the query to the entries at these positions."""
         return np.asarray(self._vectors[list(places)] @ self._embedder.embed([query])[0])
 
 

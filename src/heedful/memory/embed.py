@@ -1,4 +1,4 @@
-"""Sentence embeddings by all-MiniLM-L6-v2, computed with NumPy alone (docs/design/003)."""
+"""Sentence embeddings with all-MiniLM-L6-v2, computed with NumPy alone (docs/design/003)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,24 +23,24 @@ WIDTH, HEADS, LAYERS = 384, 12, 6
 MAX_TOKENS = 256
 BATCH_TOKENS = 512
 SLAB, DEPTH, TILE = 32, 128, 64
-"""Rows, inputs and outputs of one product: above 2**18 multiplications OpenBLAS wakes threads that spin."""
+"""Rows, inputs and outputs of one product: above 2**18 multiplications OpenBLAS starts spinning threads."""
 _HOW_TO_PULL = "run: heedful weights pull all-minilm-l6-v2"
 
 
 class MiniLM:
     """Embeds texts as sentence-transformers does with all-MiniLM-L6-v2.
 
-    One text is embedded in the calling thread alone; many are shared out to `threads` threads.
+    A single text is embedded in the calling thread; many texts are distributed over `threads` threads.
     """
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
         for file in (folder / "model.safetensors", folder / "tokenizer.json"):
             if not file.is_file():
-                raise MissingError(f"{file} is not there: {_HOW_TO_PULL}")
+                raise MissingError(f"{file} is missing: {_HOW_TO_PULL}")
         self._threads = threads
         self._network = _read_network(folder / "model.safetensors")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        # The file itself says to pad every text to 128 tokens and to cut it there.
+        # The file's own settings pad and truncate every text to 128 tokens.
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
 
@@ -64,7 +64,7 @@ class MiniLM:
 
 @dataclass(frozen=True, slots=True)
 class _Affine:
-    """A weight and a bias: of a normalisation, or of a product with its weight in tiles."""
+    """A weight and a bias: of a normalisation, or of a matrix product whose weight is tiled."""
 
     weight: Floats
     bias: Floats
@@ -100,7 +100,7 @@ def _read_network(file: Path) -> _Network:
         )
     except (SafetensorError, KeyError) as error:
         raise MissingError(
-            f"{file} does not hold all-MiniLM-L6-v2 ({error}): remove it, then {_HOW_TO_PULL}"
+            f"{file} does not contain all-MiniLM-L6-v2 ({error}): remove it, then {_HOW_TO_PULL}"
         ) from error
 
 
@@ -130,7 +130,7 @@ def _tiled(*products: _Affine) -> _Affine:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Rows of equal length together, so that nothing is padded and no mask is needed."""
+    """Group rows of equal length, which need no padding and no mask."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     for length, group in groupby(order, key=lengths.__getitem__):
         rows, step = list(group), max(1, BATCH_TOKENS // length)
@@ -142,7 +142,7 @@ def _slabs(rows: int) -> Iterator[slice]:
 
 
 def _encode(network: _Network, ids: NDArray[np.int64]) -> Floats:
-    """The mean of the last hidden states of each row of `ids`, at unit length."""
+    """The mean of the last hidden states of each row of `ids`, normalised to unit length."""
     texts, length = ids.shape
     states = (network.words[ids] + network.positions[:length]).reshape(-1, WIDTH)
     _normalise(states, network.norm)
@@ -163,7 +163,7 @@ def _encode(network: _Network, ids: NDArray[np.int64]) -> Floats:
 
 
 def _attend(queries_keys_values: Floats, texts: int) -> Floats:
-    """Softmax attention of every head; the queries come scaled."""
+    """Softmax attention of every head; the queries are already scaled."""
     parts = queries_keys_values.reshape(texts, -1, 3, HEADS, WIDTH // HEADS)
     queries, keys, values = parts.transpose(2, 0, 3, 1, 4)
     mixed = np.empty((texts, parts.shape[1], HEADS, WIDTH // HEADS), np.float32)
@@ -177,7 +177,7 @@ def _attend(queries_keys_values: Floats, texts: int) -> Floats:
 
 
 def _apply(states: Floats, affine: _Affine) -> Floats:
-    """`states` times the weight plus the bias, in products that keep to the calling thread."""
+    """`states` times the weight plus the bias, in products small enough to stay in the calling thread."""
     product = np.empty((len(states), len(affine.bias)), np.float32)
     bias = affine.bias.reshape(-1, 1, TILE)
     for slab in _slabs(len(states)):

@@ -1,4 +1,4 @@
-"""Make an entry, and show one as JSON fields."""
+"""Create entries and convert them to JSON fields."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from heedful.types import Entry, Kind, digest_of
 def new_entry(
     text: str, *, kind: Kind, response: str = "", tags: Sequence[str] = (), source: str = "", id: str = ""
 ) -> Entry:
-    """An entry whose id, unless given, is the beginning of its content's digest."""
+    """Create an entry; the default id is a prefix of its content's digest."""
     if not text.strip():
         raise ValueError("the text is empty")
     if kind == "exemplar" and not response.strip():

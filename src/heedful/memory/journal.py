@@ -15,7 +15,7 @@ _BY_ID = "SELECT record FROM decisions WHERE substr(id, 1, ?) = ? LIMIT 2"
 
 @dataclass(frozen=True, slots=True)
 class SqliteJournal:
-    """Keeps decisions; one is on disk when `record` returns."""
+    """Stores decisions; a decision is on disk when `record` returns."""
 
     database: Database
 
@@ -26,11 +26,11 @@ class SqliteJournal:
 
     async def find(self, decision: str) -> Decision:
         query, values = (_NEWEST, (1,)) if decision == "last" else (_BY_ID, (len(decision), decision))
-        found = await self._decisions(query, values)
-        if len(found) == 1:
-            return found[0]
-        problem = "fits several decisions; give more of it" if found else "is not a recorded decision"
-        raise UsageError(f"{decision!r} {problem}; heedful ask prints the id of each")
+        matches = await self._decisions(query, values)
+        if len(matches) == 1:
+            return matches[0]
+        problem = "matches several decisions; give a longer id" if matches else "is not a recorded decision"
+        raise UsageError(f"{decision!r} {problem}; heedful ask prints the id of each decision")
 
     async def recent(self, limit: int) -> Sequence[Decision]:
         return await self._decisions(_NEWEST, (limit,))

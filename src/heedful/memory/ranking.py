@@ -1,4 +1,4 @@
-"""One deterministic order for every index: score, then id."""
+"""The deterministic ranking shared by every index: score, then id."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Floats = NDArray[np.float32]
 
 
 class Index(Protocol):
-    """Finds entries by their place in the list it was built from."""
+    """Finds entries; a result is a position in the list that the index was built from."""
 
     def search(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """The best places with their scores, best first."""
+        """The best positions with their scores, best first."""
         ...
 
 
@@ -26,16 +26,16 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexInput:
-    """What an index is built from."""
+    """The data that an index is built from."""
 
     texts: Sequence[str]
     ids: Sequence[str]
     threshold: float
-    """The least similarity, of methods that have one."""
+    """The minimum similarity, for methods that use one."""
     embedder: Callable[[], Embedder]
-    """Made when it is first needed."""
+    """Creates the embedder at first use."""
     vectors: Callable[[Embedder], Floats]
-    """The texts' vectors, from a cache where there is one."""
+    """The texts' vectors, from the cache if there is one."""
 
 
 def best(scores: Floats, ids: Sequence[str], limit: int, at_least: float) -> list[tuple[int, float]]:

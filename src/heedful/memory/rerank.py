@@ -1,4 +1,4 @@
-"""BM25 finds, MiniLM orders."""
+"""BM25 search, reranked by MiniLM similarity."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from heedful.memory.lexical import LexicalIndex, lexical_index
 from heedful.memory.ranking import IndexInput, best
 
 POOL = 20
-"""How many BM25 hits are reordered."""
+"""Number of BM25 hits to rerank."""
 
 
 class RerankIndex:
-    """The best `POOL` entries by BM25, reordered by cosine similarity, ties by id."""
+    """The best `POOL` entries by BM25, reranked by cosine similarity, ties by id."""
 
     def __init__(self, lexical: LexicalIndex, dense: DenseIndex, ids: Sequence[str]) -> None:
         self._lexical = lexical

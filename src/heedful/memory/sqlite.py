@@ -1,4 +1,4 @@
-"""Banks in SQLite: versions are appended, states are a log, nothing is edited in place."""
+"""Banks in SQLite: versions and states are appended, and nothing is edited in place."""
 
 import json
 import sqlite3
@@ -28,13 +28,13 @@ SELECT coalesce((SELECT max(seq) FROM entries WHERE bank = ?), 0)
 
 @dataclass(frozen=True, slots=True)
 class SqliteStore:
-    """Keeps banks and their evidence; what it acknowledged survives a crash."""
+    """Stores banks and their evidence; acknowledged writes survive a crash."""
 
     database: Database
 
     async def put(self, bank: str, entries: Sequence[Entry]) -> int:
-        """Add versions, all or none; an entry that is there already keeps its state, and its version
-        where the content is the same."""
+        """Add versions, all or none; an existing entry keeps its state, and gets a new version only if its
+        content changed."""
         return await self.database.write(lambda connection: _put(connection, bank, entries))
 
     async def banks(self) -> Mapping[str, int]:
@@ -85,12 +85,12 @@ class SqliteStore:
 
 
 def _find(entries: Sequence[Entry], bank: str, wanted: str) -> Entry:
-    found = [e for e in entries if e.id == wanted] or [e for e in entries if e.id.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    several = ", ".join(entry.id for entry in found[:5])
-    problem = f"{wanted!r} could be {several}" if found else f"no entry {wanted!r}"
-    raise UsageError(f"bank {bank!r}: {problem}; heedful bank ls --bank {bank} lists them")
+    matches = [e for e in entries if e.id == wanted] or [e for e in entries if e.id.startswith(wanted)]
+    if len(matches) == 1:
+        return matches[0]
+    several = ", ".join(entry.id for entry in matches[:5])
+    problem = f"{wanted!r} matches {several}" if matches else f"no entry {wanted!r}"
+    raise UsageError(f"bank {bank!r}: {problem}; heedful bank ls --bank {bank} lists its entries")
 
 
 def _read(connection: sqlite3.Connection, bank: str) -> list[Entry]:
@@ -139,7 +139,7 @@ def _append(connection: sqlite3.Connection, bank: str, entry: Entry) -> None:
 def _mark(connection: sqlite3.Connection, bank: str, mark: Mark) -> Entry:
     known = _find(_read(connection, bank), bank, mark.entry)
     if mark.state in ("quarantined", "retired") and known.state == "protected":
-        raise UsageError(f"entry {known.id!r} is protected; heedful bank restore {known.id} first")
+        raise UsageError(f"entry {known.id!r} is protected; run heedful bank restore {known.id} first")
     if mark.state == known.state and mark.reason in ("", known.reason):
         return known
     _log_state(connection, bank, known.id, mark.state, mark.reason)

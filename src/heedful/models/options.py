@@ -1,4 +1,4 @@
-"""Models by the scheme of a URL: what a command or a study says of one, and what makes it."""
+"""Model options of commands and studies, and a registry that creates models by URL scheme."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from heedful.ports import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """All that a model may be made from; each kind takes what it needs."""
+    """The options of every kind of model; each kind uses those that apply to it."""
 
     url: str = ""
     """`http://…`, or `SCHEME:…` of a plug-in; empty: the embedded model."""
     model: str = ""
-    """Its name at the endpoint."""
+    """The model's name at the endpoint."""
     logprobs: bool = True
     timeout: float = 120.0
     slots: int = 4
-    """Requests at once."""
+    """Number of concurrent requests."""
     weights: str = "smollm2-135m"
     threads: int | None = None
     context: int = 2048
@@ -33,7 +33,7 @@ MODELS: Registry[Callable[[ModelOptions], Model]] = Registry(
         "embedded": "heedful.models.embedded:embedded_model",
     },
 )
-"""Kinds of models by the scheme of their URL."""
+"""Kinds of models by URL scheme."""
 
 
 def make_model(options: ModelOptions) -> Model:
@@ -42,7 +42,7 @@ def make_model(options: ModelOptions) -> Model:
     if scheme not in MODELS:
         known = ", ".join(f"{name}:" for name in MODELS if name != "embedded")
         raise UsageError(
-            f"{options.url!r} is not a URL that heedful knows; give one like http://127.0.0.1:8000/v1 "
-            f"(known: {known})"
+            f"{options.url!r} is not a supported URL; use one such as http://127.0.0.1:8000/v1 "
+            f"(supported: {known})"
         )
     return MODELS[scheme](options)

@@ -1,4 +1,4 @@
-"""Find out what an endpoint can give."""
+"""Find out what an endpoint supports."""
 
 import json
 from collections.abc import Sequence
@@ -19,27 +19,27 @@ TOP_LIMITS = (20, 5, 2, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What an endpoint was seen to do."""
+    """The observed capabilities of an endpoint."""
 
     endpoint: str
     model: str
     logprobs: LogprobKind
     logprob_problem: str = ""
     top_logprobs: int = 0
-    """The most alternatives a token came with."""
+    """Number of alternatives per token."""
     deterministic_text: bool
     logprob_drift: float | None
-    """Largest difference of a log-prob between two equal greedy requests."""
+    """Largest log-prob difference between two identical greedy requests."""
     cached_tokens: int | None
-    """Prompt tokens that the second of two requests with one prefix found cached; None: not told."""
+    """Cached prompt tokens in the second of two requests with a shared prefix; None: not reported."""
     json_schema: bool
     signals: tuple[str, ...] = field(default=())
-    """Signals that are therefore usable."""
+    """Signals that the endpoint supports."""
 
 
 async def probe(model: ChatModel) -> Probe:
-    """Ask a few questions and report; a first question that fails is the caller's error."""
-    # all kept until the event loop ends, which closes their sessions
+    """Ask a few questions and report the capabilities; raises `ModelError` if the endpoint fails."""
+    # kept until the event loop ends and closes their sessions
     models = [replace(model, logprobs=True, top_logprobs=top) for top in TOP_LIMITS]
     models.append(replace(model, logprobs=False))
     model = await _widest(models)
@@ -70,7 +70,7 @@ def _ask(question: str, temperature: float = 0.0) -> Prompt:
 
 
 async def _widest(models: Sequence[ChatModel]) -> ChatModel:
-    """The first whose top_logprobs the endpoint accepts; the last asks for no log-probs at all."""
+    """The first model whose top_logprobs the endpoint accepts; the last one requests no log-probs."""
     for model in models[:-1]:
         try:
             await model.decode(_ask(QUESTION))
@@ -81,7 +81,7 @@ async def _widest(models: Sequence[ChatModel]) -> ChatModel:
 
 
 async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
-    """Raw log-probs do not move with the temperature; scaled ones do."""
+    """Raw log-probs do not change with the temperature; scaled ones do."""
     if not decode.tokens:
         return "none", ""
     try:
@@ -91,7 +91,7 @@ async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
     mild = await model.decode(_ask(QUESTION, 1.0))
     try:
         other = await model.decode(_ask(QUESTION, 2.0))
-    except ModelError:  # some endpoints allow no more than 1
+    except ModelError:  # some endpoints allow at most 1
         other = await model.decode(_ask(QUESTION, 0.3))
     if mild.tokens and other.tokens and mild.tokens[0].top and other.tokens[0].top:
         moved = abs(mild.tokens[0].top[0][1] - other.tokens[0].top[0][1])
@@ -99,10 +99,10 @@ async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
     return "raw", ""
 
 
-def _drift(one: Decode, other: Decode) -> float | None:
-    if one.text != other.text:
+def _drift(first: Decode, second: Decode) -> float | None:
+    if first.text != second.text:
         return None
-    pairs = zip(one.tokens, other.tokens, strict=False)
+    pairs = zip(first.tokens, second.tokens, strict=False)
     return max((abs(a.logprob - b.logprob) for a, b in pairs), default=0.0)
 
 
@@ -110,7 +110,7 @@ async def _cached(model: ChatModel) -> int | None:
     try:
         await model.decode(_ask(LONG + "What is the first number?"))
         second = await model.decode(_ask(LONG + "What is the last number?"))
-    except ModelError:  # the context may be too short for it
+    except ModelError:  # the prompt may exceed the context
         return None
     return second.usage.cached_tokens or None
 

@@ -1,4 +1,4 @@
-"""The public fake: a model that says what a script says, for tests and for trying policies out."""
+"""The public fake: a model with scripted replies, for tests and for trying out policies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,17 +19,17 @@ class ScriptedModel:
     script: Mapping[str, Reply] | Callable[[Prompt], Reply]
     traits: Traits = SCRIPTED
     prompts: list[Prompt] = field(default_factory=list)
-    """Every prompt it was given, in order."""
+    """Every prompt received, in order."""
 
     async def decode(self, prompt: Prompt) -> Decode:
         self.prompts.append(prompt)
         reply = self._reply(prompt)
         if isinstance(reply, Exception):
             raise reply
-        return reply if isinstance(reply, Decode) else self._said(reply, prompt)
+        return reply if isinstance(reply, Decode) else self._decode_of(reply, prompt)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
     def _reply(self, prompt: Prompt) -> Reply:
         if callable(self.script):
@@ -39,7 +39,7 @@ class ScriptedModel:
             raise ModelError(f"the script has no reply to {question!r}")
         return self.script[question]
 
-    def _said(self, reply: str | tuple[str, float], prompt: Prompt) -> Decode:
+    def _decode_of(self, reply: str | tuple[str, float], prompt: Prompt) -> Decode:
         text, logprob = (reply, -0.1) if isinstance(reply, str) else reply
         tokens = spoken(text, logprob) if self.traits.logprobs else ()
         usage = Usage(
@@ -50,7 +50,7 @@ class ScriptedModel:
 
 
 def spoken(text: str, logprob: float) -> tuple[Token, ...]:
-    """A text as word tokens that all have the same log-prob."""
+    """A text as word tokens that share one log-prob."""
     words = text.split(" ")
     return tuple(
         Token(word if i == 0 else f" {word}", logprob, ((word, logprob), ("…", logprob - 1.0)))

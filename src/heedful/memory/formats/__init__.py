@@ -1,4 +1,4 @@
-"""Entries from and to files, in heedful's own formats and in those of others."""
+"""Read and write entry files, in heedful's own formats and in those of other tools."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +10,17 @@ from heedful.plugins import Registry
 from heedful.types import Entry, Kind
 
 Found = tuple[int, Entry | str]
-"""The number of a line with its entry, or with what is wrong with it."""
+"""A line number with the line's entry or its problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFormat:
     read: Callable[[str, Kind], Iterator[Found]]
-    """From a file's text, and the kind of entries that do not say theirs."""
+    """From the file's text and the default kind of entries."""
     write: Callable[[Sequence[Entry], str], str]
-    """The file's text; of a file that holds more than entries, the old text is given and kept."""
+    """From the entries and the old text of the file, to keep what is not an entry."""
     fits: Callable[[str, str], bool] = lambda suffix, text: False
-    """Whether a file with this ending and text is of the format."""
+    """Whether a file with this extension and text has the format."""
 
 
 FORMATS: Registry[FileFormat] = Registry(
@@ -44,9 +44,9 @@ FORMATS: Registry[FileFormat] = Registry(
 def read_entries(
     file: Path, *, format: str | None = None, kind: Kind = "rule", skip_bad: bool = False
 ) -> tuple[list[Entry], list[tuple[int, str]]]:
-    """The entries of a file and the lines that could not be read, each with its number and what is wrong.
+    """The entries of a file, and its unreadable lines with their numbers and problems.
 
-    A bad line refuses the whole file with `MalformedError` unless `skip_bad` is set.
+    An unreadable line raises `MalformedError` for the whole file unless `skip_bad` is set.
     """
     entries: list[Entry] = []
     bad: list[tuple[int, str]] = []
@@ -54,15 +54,15 @@ def read_entries(
     text = _text(file)
     format = format or format_of(file, text)
     if kind == "exemplar" and format != "jsonl":
-        raise UsageError(f"a file of the format {format} holds no worked answers, so no exemplars")
-    for number, found in format_named(format).read(text, kind):
-        if isinstance(found, str):
-            bad.append((number, found))
-        elif found.id in seen:
-            bad.append((number, f"the same entry {found.id!r} as on line {seen[found.id]}"))
+        raise UsageError(f"the format {format} has no worked answers, so it cannot hold exemplars")
+    for number, entry in format_named(format).read(text, kind):
+        if isinstance(entry, str):
+            bad.append((number, entry))
+        elif entry.id in seen:
+            bad.append((number, f"the same entry {entry.id!r} as on line {seen[entry.id]}"))
         else:
-            seen[found.id] = number
-            entries.append(found if found.source else replace(found, source=file.name))
+            seen[entry.id] = number
+            entries.append(entry if entry.source else replace(entry, source=file.name))
     if bad and not skip_bad:
         shown = "; ".join(f"line {number}: {problem}" for number, problem in bad[:5])
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
@@ -73,19 +73,19 @@ def read_entries(
 
 
 def write_entries(entries: Sequence[Entry], format: str, old: str = "") -> str:
-    """The text of a file that `read_entries` reads back; only JSON lines keep everything of an entry."""
+    """The text of a file that `read_entries` can read; only JSON lines preserve entries completely."""
     return format_named(format).write(entries, old)
 
 
 def format_of(file: Path, text: str = "") -> str:
-    """By a file's ending and, where that leaves a choice, by what is in it."""
-    known = {**FORMATS.added(), **FORMATS}  # `text` fits every file, so the formats of others come first
+    """The format of a file, by its extension and, if that is ambiguous, by its content."""
+    known = {**FORMATS.added(), **FORMATS}  # `text` fits every file, so plug-in formats come first
     return next(name for name, format in known.items() if format.fits(file.suffix.lower(), text))
 
 
 def format_named(name: str) -> FileFormat:
     if name not in FORMATS:
-        raise UsageError(f"there is no file format {name!r}; choose one of {', '.join(FORMATS)}")
+        raise UsageError(f"unknown file format {name!r}; choose one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
@@ -95,4 +95,4 @@ def _text(file: Path) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error

@@ -1,9 +1,9 @@
-"""ACE playbooks: sections of bullets with the counts that the playbook's own model gave them.
+"""ACE playbooks: sections of bullets with counts from the playbook's own model.
 
     ## STRATEGIES & INSIGHTS
     [str-00001] helpful=3 harmful=0 :: Break word problems into clear steps.
 
-The counts are kept as tags. They are a model's opinion of itself and never become evidence.
+The counts become tags. They are a model's opinion of its own entries and are never used as evidence.
 """
 
 import re
@@ -32,17 +32,17 @@ def read(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
             bullets += 1
             tags = [f"{_SECTION}{section}"] if section else []
             tags += [f"{count}={int(match[count])}" for count in ("helpful", "harmful")]
-            said = match["text"].strip()
+            bullet = match["text"].strip()
             yield (
                 number,
-                new_entry(said, kind=kind, id=match["id"], tags=tags) if said else "the bullet is empty",
+                new_entry(bullet, kind=kind, id=match["id"], tags=tags) if bullet else "the bullet is empty",
             )
     if not bullets:
-        yield 1, "there are no bullets like [str-00001] helpful=0 harmful=0 :: text"
+        yield 1, "no bullets such as [str-00001] helpful=0 harmful=0 :: text"
 
 
 def write(entries: Sequence[Entry], old: str) -> str:
-    """Sections in the order of their first bullet; entries from elsewhere come under OTHERS."""
+    """Sections in the order of their first bullet; entries without a section go under OTHERS."""
     sections: dict[str, list[str]] = {}
     for entry in entries:
         tags = dict(tag.partition("=")[::2] for tag in entry.tags if tag.startswith(("helpful=", "harmful=")))

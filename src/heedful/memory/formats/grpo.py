@@ -1,4 +1,4 @@
-"""Experiences of Training-Free GRPO: a flat JSON object, or lines inside an agent's YAML file.
+"""Experiences of Training-Free GRPO: a flat JSON object, or lines in an agent's YAML file.
 
 {"G0": "Name: advice", "G1": …}          [G0]. Name: advice
 """
@@ -20,22 +20,25 @@ def fits(suffix: str, text: str) -> bool:
 
 def read(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
     try:
-        found = json.loads(text)
+        experiences = json.loads(text)
     except ValueError as error:
         yield 1, f"not JSON: {error}"
         return
-    if not isinstance(found, dict):
-        yield 1, 'not an object of experiences like {"G0": "Name: advice"}'
+    if not isinstance(experiences, dict):
+        yield 1, 'not an object of experiences such as {"G0": "Name: advice"}'
         return
-    for number, (id, said) in enumerate(found.items(), start=2):
-        if not _ID.fullmatch(id) or not isinstance(said, str) or not said.strip():
-            yield number, f"{id!r} is no experience: give G and a number, and a text"
+    for number, (id, advice) in enumerate(experiences.items(), start=2):
+        if not _ID.fullmatch(id) or not isinstance(advice, str) or not advice.strip():
+            yield (
+                number,
+                f"{id!r} is not an experience: the key must be G and a number, the value a text",
+            )
         else:
-            yield number, new_entry(said, kind=kind, id=id)
+            yield number, new_entry(advice, kind=kind, id=id)
 
 
 def write(entries: Sequence[Entry], old: str) -> str:
-    """Numbered from G0, as its authors write it, byte for byte."""
+    """Numbered from G0, byte for byte as the authors' code writes it."""
     return json.dumps(
         {f"G{place}": entry.text for place, entry in enumerate(entries)}, ensure_ascii=False, indent=2
     )
@@ -46,23 +49,23 @@ def fits_yaml(suffix: str, text: str) -> bool:
 
 
 def read_yaml(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
-    """The lines `[G0]. …` of the file; everything else is left alone."""
-    found = list(_LINE.finditer(text))
-    if not found:
-        yield 1, "there are no experiences like [G0]. Name: advice"
-    for match in found:
+    """The lines `[G0]. …` of the file; everything else is ignored."""
+    matches = list(_LINE.finditer(text))
+    if not matches:
+        yield 1, "no experiences such as [G0]. Name: advice"
+    for match in matches:
         yield text.count("\n", 0, match.start()) + 1, new_entry(match["text"], kind=kind, id=match["id"])
 
 
 def write_yaml(entries: Sequence[Entry], old: str) -> str:
-    """The old file with its experiences replaced, or a new one that holds nothing else."""
-    found = list(_LINE.finditer(old))
-    if not found:
+    """The old file with its experiences replaced, or a new file with experiences only."""
+    matches = list(_LINE.finditer(old))
+    if not matches:
         old = f"{old.rstrip()}\n" if old.strip() else ""
         return f"{old}instructions: |\n{_block(entries, '  ')}\n"
-    start = found[0].start()
+    start = matches[0].start()
     rest = re.sub(_LINE.pattern + r"\n?", "", old[start:], flags=re.MULTILINE)
-    block = f"{_block(entries, found[0]['indent'])}\n" if entries else ""
+    block = f"{_block(entries, matches[0]['indent'])}\n" if entries else ""
     return f"{old[:start]}{block}{rest}"
 
 

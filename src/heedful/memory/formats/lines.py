@@ -1,4 +1,4 @@
-"""heedful's own formats: JSON lines, which keep everything, and plain text lists."""
+"""heedful's own formats: JSON lines, which preserve entries completely, and plain text lists."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 class EntryLine(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry as it stands in a JSONL file; only the text is needed."""
+    """An entry in a JSONL file; only the text is required."""
 
     text: str
     id: str = ""
@@ -40,11 +40,11 @@ def write_jsonl(entries: Sequence[Entry], old: str) -> str:
 
 
 def read_text(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
-    """One entry a line, with or without a bullet; `#` begins a comment."""
+    """One entry per line, with or without a bullet; `#` starts a comment."""
     for number, line in _filled(text):
         if not line.lstrip().startswith("#"):
-            said = _BULLET.sub("", line).strip()
-            yield number, new_entry(said, kind=kind) if said else "the text is empty"
+            content = _BULLET.sub("", line).strip()
+            yield number, new_entry(content, kind=kind) if content else "the text is empty"
 
 
 def write_text(entries: Sequence[Entry], old: str) -> str:

@@ -1,4 +1,4 @@
-"""Memories as mem0 lists them: objects with `id` and `memory`, alone or under `results`."""
+"""Memories as mem0 lists them: objects with `id` and `memory`, at the top level or under `results`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,24 +14,24 @@ def fits(suffix: str, text: str) -> bool:
 
 def read(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError as error:
         yield 1, f"not JSON: {error}"
         return
-    memories = found.get("results") if isinstance(found, dict) else found
+    memories = document.get("results") if isinstance(document, dict) else document
     if not isinstance(memories, list):
-        yield 1, 'not a list of memories like [{"id": "…", "memory": "…"}]'
+        yield 1, 'not a list of memories such as [{"id": "…", "memory": "…"}]'
         return
-    for number, one in enumerate(memories, start=1):
-        yield number, _entry(one, kind)
+    for number, memory in enumerate(memories, start=1):
+        yield number, _entry(memory, kind)
 
 
-def _entry(one: Any, kind: Kind) -> Entry | str:
-    said = one.get("memory") if isinstance(one, dict) else None
-    if not isinstance(said, str) or not said.strip():
-        return "no memory: an object with a text under `memory` is needed"
-    tags = [str(tag) for tag in one.get("categories") or ()]
-    return new_entry(said, kind=kind, id=str(one.get("id") or ""), tags=tags)
+def _entry(memory: Any, kind: Kind) -> Entry | str:
+    content = memory.get("memory") if isinstance(memory, dict) else None
+    if not isinstance(content, str) or not content.strip():
+        return "not a memory: expected an object with a text under `memory`"
+    tags = [str(tag) for tag in memory.get("categories") or ()]
+    return new_entry(content, kind=kind, id=str(memory.get("id") or ""), tags=tags)
 
 
 def write(entries: Sequence[Entry], old: str) -> str:
