@@ -220,7 +220,7 @@ def test_edits_that_make_no_sense_are_refused(study, tmp_path, rows, complaint):
 def test_the_page_says_what_was_found(study, tmp_path):
     edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
     page = counterfactual_page("shelves", asked(study, edits))
-    assert "3 of 12 rows of the fit side had recalled one of them" in page.text
+    assert "3 of 12 rows of the fit side had recalled at least one of them" in page.text
     change = page.summary["arms"]["always"]["change"]
     assert (change["fixed-repair"]["value"], change["fixed-corrupt"]["value"]) == (0, pytest.approx(-0.25))
     assert "<svg" in page.figures[0].svg

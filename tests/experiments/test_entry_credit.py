@@ -102,7 +102,7 @@ def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study):
     assert len(model.prompts) - before == found.calls == 3 + 6
     assert found.unstable == 0
     text = credit_page("desk", found).text
-    assert "on 1 it stays whichever one is left out" in text
+    assert "on 1 it persists whichever entry is left out" in text
 
 
 def test_an_outcome_that_does_not_come_back_credits_nobody(study):
@@ -114,4 +114,4 @@ def test_an_outcome_that_does_not_come_back_credits_nobody(study):
     found = asyncio.run(credit(asked))
     assert (found.rows, found.unstable, found.calls) == (3, 1, 3 + 4)
     assert not {"truth", "noise"} & {one.entry for one in found.entries}, "the help did not come back"
-    assert "On 1 of them it did not come back" in credit_page("desk", found).text
+    assert "On 1 of them the change did not recur" in credit_page("desk", found).text

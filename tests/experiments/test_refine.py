@@ -243,7 +243,7 @@ def test_nothing_condemned_changes_nothing(study):
     found = refined(study, terms=RetirementTerms(confidence=0.9999999))
     assert (found.chosen, len(found.iterations)) == (0, 1)
     assert space.study.read_text() == text
-    assert "nothing to do" in refine_page("sums", found).text
+    assert "nothing was done" in refine_page("sums", found).text
 
 
 def test_a_locked_study_stays_locked(study):
@@ -289,7 +289,7 @@ def test_a_loop_that_ended_while_copying_goes_on_from_the_chosen_bank(study):
 def test_entries_that_are_condemned_but_stay_are_told(study):
     found = refined(study, terms=RetirementTerms(max_share=0.01))
     assert [one.standing.entry.id for one in found.spared] == ["bad"]
-    assert "all stay" in refine_page("sums", found).text
+    assert "is spared" in refine_page("sums", found).text
 
 
 def test_a_bank_that_no_policy_uses_is_not_refined(study):

@@ -39,21 +39,21 @@ def found_with(data, policy):
 def test_a_gain_is_told_with_its_interval_harm_and_cost(data):
     found = conclude(evaluate(data))
     assert found.tone == "gain"
-    assert found.headline.startswith("On 300 test questions heedful was right on ")
-    for word in ("95% interval", "p = ", "spoiled", "mended", "calls a question."):
+    assert found.headline.startswith("On 300 test questions, heedful was right on ")
+    for word in ("95% interval", "p = ", "It fixed", "broke", "calls per question."):
         assert word in found.headline
 
 
-def test_a_policy_that_is_mere_retrieval_is_called_that(data):
+def test_a_policy_that_is_plain_retrieval_is_called_that(data):
     found = found_with(data, Policy(first="exemplar", guards=()))
-    assert "The chosen policy is simply exemplar memory in every prompt" in " ".join(found.further)
+    assert "The chosen policy puts exemplar memory in every prompt" in " ".join(found.further)
 
 
 def test_no_gain_is_said_plainly(data):
     found = found_with(data, Policy(threshold=inf, sources=("retry",)))
     assert found.tone == "none"
     assert "No gain is shown" in " ".join(found.further)
-    assert "Mere retrieval, exemplar memory in every prompt, was better" in " ".join(found.further)
+    assert "Plain retrieval (exemplar memory in every prompt) was better" in " ".join(found.further)
 
 
 def test_a_loss_is_said_plainly(tmp_path):
@@ -74,8 +74,8 @@ def test_policies_in_words():
     assert policy_words(Policy(first="rule", guards=())) == "Answer with rule memory; consult nothing."
     gate = Policy(threshold=-0.5, sources=("rule",))
     assert policy_words(gate) == (
-        "Answer without memory first; when its confidence (mean) is below −0.5, consult rule. A second "
-        "answer is taken if it passes the guards format and valid; otherwise the first stands."
+        "Answer without memory first; if the confidence (mean) is below −0.5, consult rule. A second "
+        "answer is accepted if it passes the guards format and valid; otherwise the first answer stands."
     )
     cascade = replace(gate, sources=("rule", "none"), margins={"rule": 0.25, "none": -0.5})
     words = policy_words(cascade)
@@ -83,7 +83,7 @@ def test_policies_in_words():
     assert "(from rule) surer than the first by at least 0.25" in words
     assert "(without memory) less sure than the first by at most 0.5" in words
     assert policy_brief(cascade) == "none → rule → none if mean < −0.5, margins 0.25, −0.5"
-    assert "Whatever comes back is taken." in policy_words(replace(gate, guards=(), threshold=inf))
+    assert "Any second answer is accepted." in policy_words(replace(gate, guards=(), threshold=inf))
 
 
 def test_numbers_in_words():

@@ -211,17 +211,17 @@ def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified):
     text = read(space, "report.html")
     assert built.summary["delta"]["value"] == 0
     assert built.summary["gap_close"] is None
-    assert "No policy could be certified to spoil at most 0.1% of answers" in text
+    assert "No policy could be certified to hurt at most 0.1% of answers" in text
     assert "no policy was certified to keep the harm limit, so the baseline was chosen" in text
     assert "Harm certificate" in text
-    assert "nothing was gained" in built.text
+    assert "it fixed and broke no answer" in built.text
 
 
 def test_what_the_harm_limit_costs_is_told(uncertified):
     space, built = uncertified
     unlimited = built.summary["arms"]["unlimited"]
     assert unlimited["helps"] > unlimited["hurts"] > 0
-    assert "Without its harm limit the fit side would have chosen a policy that was right on " in built.text
+    assert "Without the harm limit, the fit side would have chosen a policy that was right on " in built.text
     assert "policy without the harm limit" in read(space, "report.md")
 
 
@@ -266,7 +266,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(which, request):
 
 def test_what_had_been_explored_is_shown_as_text(study):
     space, _ = study
-    assert "What had been explored before" in read(space, "report.html")
+    assert "Explored before this study" in read(space, "report.html")
     assert "&lt;the old&gt; test half &amp; kept." in read(space, "report.html")
     assert "test half & kept." in read(space, "report.md")
 
@@ -313,5 +313,5 @@ def test_an_event_of_another_lock_is_told_apart(study, tmp_path):
     space = Workspace(shutil.copytree(study[0].folder, tmp_path / "copy"))
     log_event(space.events, "locked", "f" * 64, "2026-04-01T00:00:00+00:00")
     write_report(space)
-    assert "ffffffffffff (another lock)" in read(space, "report.html")
+    assert "ffffffffffff (a different lock)" in read(space, "report.html")
     assert lock_of(space)[:12] in read(space, "report.html")

@@ -1,1 +1,1 @@
-"""Reports: what a study found, computed from its ledger and its lock alone."""
+"""Reports: the results of a study, computed from its ledger and lock alone."""

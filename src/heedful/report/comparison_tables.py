@@ -12,15 +12,15 @@ KINDS = {"always": "always-retrieve", "control": "no memory", "unlimited": "poli
 
 
 def alternatives_table(evaluation: Evaluation) -> ReportTable:
-    """heedful against every control and every bank in every prompt."""
+    """heedful compared with every control and with every bank in every prompt."""
     mine = evaluation.heedful
     return ReportTable(
         name="alternatives",
         title="Stronger alternatives",
         note=(
-            f"heedful ({share(mine.accuracy)} at {called(mine.calls)}) against each alternative on the same "
-            f"{rows_of(evaluation)}; positive differences favour heedful. Sorted by accuracy on the test "
-            "side, which favours the alternative at the top."
+            f"heedful ({share(mine.accuracy)} at {called(mine.calls)}) compared with each alternative on the "
+            f"same {rows_of(evaluation)}; positive differences favour heedful. Sorted by accuracy on the "
+            "test side, which favours the alternative at the top."
         ),
         head=(
             "Alternative",
@@ -51,15 +51,15 @@ def alternatives_table(evaluation: Evaluation) -> ReportTable:
 
 def components_table(evaluation: Evaluation) -> ReportTable:
     """Each stack of stages at the frozen threshold."""
-    found = evaluation.isolation
-    at = "" if found.threshold is None else f" = {figure(found.threshold)}"
+    isolation = evaluation.isolation
+    at = "" if isolation.threshold is None else f" = {figure(isolation.threshold)}"
     return ReportTable(
         name="components",
         title="Component isolation",
         note=(
-            f"Every policy consults below one frozen threshold, p{PERCENTILE} of the fit side's first-pass "
-            f"confidence ({SIGNAL}){at}; margins were tuned on the {found.fit_rows} fit rows at that "
-            f"threshold. n = {rows_of(evaluation)}."
+            f"Every policy consults memory below the same frozen threshold, p{PERCENTILE} of the first-pass "
+            f"confidence ({SIGNAL}) on the fit side{at}; margins were tuned on the {isolation.fit_rows} fit "
+            f"rows at that threshold. n = {rows_of(evaluation)}."
         ),
         head=(
             "Policy",
@@ -86,10 +86,10 @@ def components_table(evaluation: Evaluation) -> ReportTable:
                 percent(one.arm.consulted),
                 plain(one.arm.calls),
             )
-            for one in found.components
+            for one in isolation.components
         ),
         words=frozenset({1}),
-        empty=f"not recorded: it needs a bank on both sides and the signal {SIGNAL}",
+        empty=f"not recorded: this table needs a bank on both sides and the signal {SIGNAL}",
     )
 
 
@@ -100,12 +100,13 @@ def _margins(policy: Policy) -> str:
 
 
 def stages_table(evaluation: Evaluation) -> ReportTable:
-    """What each stage adds to the one before."""
+    """What each stage adds to the previous one."""
     return ReportTable(
         name="stages",
         title="What each stage adds",
         note=(
-            "The policy of each stage that was best on the fit side, against that of the stage before. "
+            "For each stage, the policy that was best on the fit side, compared with that of the previous "
+            "stage. "
             f"n = {rows_of(evaluation)}."
         ),
         head=("Stage", "Policy", "Right [95%]", "Against", "Difference, points [95%]", "p"),
@@ -125,17 +126,17 @@ def stages_table(evaluation: Evaluation) -> ReportTable:
 
 
 def significance_table(evaluation: Evaluation) -> ReportTable:
-    """Every arm against the baseline."""
+    """Every arm compared with the baseline."""
     arms = [arm for arm in evaluation.every_arm if arm is not evaluation.baseline]
     fixed = tuple(arm.name for arm in arms if arm.name in (HEEDFUL, UNLIMITED))
     return ReportTable(
         name="significance",
         title="Significance ledger",
         note=(
-            f"Every arm against the baseline, n = {rows_of(evaluation)}: paired difference with its "
+            f"Every arm compared with the baseline, n = {rows_of(evaluation)}: paired difference with its "
             "bootstrap interval over questions, exact two-sided McNemar p, HH = helps − hurts. Only "
-            f"{listed(fixed)} {'was' if len(fixed) == 1 else 'were'} locked beforehand; the p of the other "
-            f"{len(arms) - len(fixed)} arms are not corrected for number."
+            f"{listed(fixed)} {'was' if len(fixed) == 1 else 'were'} locked beforehand; the p-values of the "
+            f"other {len(arms) - len(fixed)} arms are not corrected for multiple comparisons."
         ),
         head=("Comparison", "Difference, points", "Low", "High", "p", "HH", "Helps", "Hurts"),
         rows=tuple(_significance_row(arm) for arm in arms),

@@ -1,4 +1,4 @@
-"""The result in a few sentences that say a missing gain as plainly as a gain."""
+"""The result in a few sentences, which report a missing gain as plainly as a gain."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ class Conclusion:
 
 
 def conclude(evaluation: Evaluation) -> Conclusion:
-    """What came out, what control added to mere retrieval, and what memory-free controls reached."""
+    """The result, what control added to plain retrieval, and what memory-free controls reached."""
     paired = evaluation.heedful.paired
     tone: Tone = "none" if not paired.clear else "gain" if paired.delta.value > 0 else "loss"
     further = [
@@ -36,7 +36,7 @@ def conclude(evaluation: Evaluation) -> Conclusion:
 
 
 def idle(policy: Policy) -> bool:
-    """Whether a policy is the model without memory."""
+    """Whether a policy always answers as the model without memory."""
     return policy.first == "none" and (not policy.sources or policy.threshold == float("-inf"))
 
 
@@ -50,19 +50,19 @@ def _headline(evaluation: Evaluation) -> str:
     arm, base = evaluation.heedful, evaluation.baseline
     paired = arm.paired
     return (
-        f"On {_questions(evaluation)} heedful was right on {percent(arm.accuracy.value)} where the model "
-        f"without memory was right on {percent(base.accuracy.value)}: {points(paired.delta.value)} points "
-        f"{_within(paired.delta)}, p = {p_value(paired.p)}; it spoiled {paired.hurts} "
-        f"{_answers(paired.hurts)} and mended {paired.helps}, at {called(arm.calls)} a question."
+        f"On {_questions(evaluation)}, heedful was right on {percent(arm.accuracy.value)} and the model "
+        f"without memory on {percent(base.accuracy.value)}: {points(paired.delta.value)} points "
+        f"{_within(paired.delta)}, p = {p_value(paired.p)}. It fixed {paired.helps} "
+        f"{_answers(paired.helps)} and broke {paired.hurts}, at {called(arm.calls)} per question."
     )
 
 
 def _unchanged(evaluation: Evaluation) -> str:
     base = evaluation.baseline
     return (
-        f"On {_questions(evaluation)} heedful answered as the model without memory, right on "
-        f"{share(base.accuracy)}: the fit side chose to consult nothing, so nothing was gained and "
-        "nothing was spoiled, at 1 call a question."
+        f"On {_questions(evaluation)}, heedful answered as the model without memory, right on "
+        f"{share(base.accuracy)}: the policy chosen on the fit side consults nothing, so it fixed and "
+        "broke no answer, at 1 call per question."
     )
 
 
@@ -71,64 +71,71 @@ def _verdict(evaluation: Evaluation, tone: Tone) -> str:
     if idle(evaluation.lock.policy):
         certificate = story.certificate
         if certificate is None or not certificate.path:
-            return "No policy with memory did better on the fit side by cross-validation."
+            return "No policy with memory did better on the fit side in cross-validation."
         return (
-            f"No policy could be certified to spoil at most {percent(certificate.limit)} of answers "
+            f"No policy could be certified to hurt at most {percent(certificate.limit)} of answers "
             f"({certificate.confidence:.0%} confidence), so the baseline was chosen."
         )
     if tone == "none":
-        return f"No gain is shown: with {evaluation.tasks} questions the difference cannot be told from 0."
+        return f"No gain is shown: with {evaluation.tasks} questions, the difference is not significant."
     return "Memory made the answers worse under this policy." if tone == "loss" else ""
 
 
 def _against_retrieval(evaluation: Evaluation) -> str:
     policy = evaluation.lock.policy
     if policy.first != "none" and not policy.sources:
-        return (
-            f"The chosen policy is simply {policy.first} memory in every prompt: control adds nothing to it."
-        )
-    found = next((one for one in evaluation.alternatives if one.kind == "always"), None)
-    if found is None:
+        return f"The chosen policy puts {policy.first} memory in every prompt; control adds nothing to that."
+    retrieval = _best(evaluation, "always")
+    if retrieval is None:
         return ""
-    what = f"{found.arm.name.removeprefix('always-')} memory in every prompt"
-    reached = f"right on {percent(found.arm.accuracy.value)}, {_spoiled(found)}"
-    delta, mine = found.paired.delta, "Without memory the model" if idle(policy) else "heedful"
-    if not found.paired.clear:
-        apart = f"in accuracy the two cannot be told apart ({change(delta)} points)"
-        return f"Mere retrieval, {what}, was {reached}: {apart}."
+    bank = retrieval.arm.name.removeprefix("always-")
+    where = f"({bank} memory in every prompt)"
+    reached = f"right on {percent(retrieval.arm.accuracy.value)}, {_effects(retrieval)}"
+    delta, mine = retrieval.paired.delta, "The model without memory" if idle(policy) else "heedful"
+    if not retrieval.paired.clear:
+        apart = f"the difference in accuracy is not significant ({change(delta)} points)"
+        return f"Plain retrieval {where} was {reached}; {apart}."
     if delta.value > 0:
-        return f"{mine} beats mere retrieval, {what} ({reached}), by {change(delta)} points."
-    return f"Mere retrieval, {what}, was better: {reached}, ahead by {change(_reversed(delta))} points."
+        return f"{mine} beats plain retrieval {where}, which was {reached}, by {change(delta)} points."
+    return f"Plain retrieval {where} was better: {reached}, ahead by {change(_reversed(delta))} points."
 
 
 def _reversed(delta: Interval) -> Interval:
     return Interval(low=-delta.high, high=-delta.low, value=-delta.value, n=delta.n)
 
 
-def _spoiled(found: Alternative) -> str:
-    paired = found.arm.paired
-    return f"spoiling {paired.hurts} and mending {paired.helps}, at {called(found.arm.calls)}"
+def _effects(alternative: Alternative) -> str:
+    paired = alternative.arm.paired
+    return (
+        f"fixing {paired.helps} {_answers(paired.helps)} and breaking {paired.hurts}, "
+        f"at {called(alternative.arm.calls)}"
+    )
+
+
+def _best(evaluation: Evaluation, kind: str) -> Alternative | None:
+    """The alternative of a kind that was right most often."""
+    return next((one for one in evaluation.alternatives if one.kind == kind), None)
 
 
 def _against_controls(evaluation: Evaluation) -> str:
-    found = next((one for one in evaluation.alternatives if one.kind == "control"), None)
-    if found is None:
+    control = _best(evaluation, "control")
+    if control is None:
         return ""
     return (
-        f"The best control without memory, {found.arm.name}, was right on "
-        f"{percent(found.arm.accuracy.value)} at {called(found.arm.calls)} "
-        f"(heedful against it: {change(found.paired.delta)} points)."
+        f"The best control without memory, {control.arm.name}, was right on "
+        f"{percent(control.arm.accuracy.value)} at {called(control.arm.calls)} "
+        f"(heedful − {control.arm.name}: {change(control.paired.delta)} points)."
     )
 
 
 def _without_limit(evaluation: Evaluation) -> str:
     """What the harm limit costs."""
-    found = next((one for one in evaluation.alternatives if one.kind == "unlimited"), None)
-    if found is None or idle(found.arm.policy):
+    unlimited = _best(evaluation, "unlimited")
+    if unlimited is None or idle(unlimited.arm.policy):
         return ""
     return (
-        f"Without its harm limit the fit side would have chosen a policy that was right on "
-        f"{percent(found.arm.accuracy.value)}, {_spoiled(found)}."
+        f"Without the harm limit, the fit side would have chosen a policy that was right on "
+        f"{percent(unlimited.arm.accuracy.value)}, {_effects(unlimited)}."
     )
 
 

@@ -35,20 +35,20 @@ def arms_figure(evaluation: Evaluation) -> Figure:
         axes.set_xlabel(f"right, % (95% intervals; n = {rows_of(evaluation)})")
         axes.set_title("How often each arm was right")
 
-    told = "; ".join(f"{arm.name} {percent(arm.accuracy.value)}" for arm in arms)
+    values = "; ".join(f"{arm.name} {percent(arm.accuracy.value)}" for arm in arms)
     return draw(
         "arms",
-        f"Share of right answers by arm with 95% intervals: {told}",
+        f"Share of right answers by arm with 95% intervals: {values}",
         "95% Wilson intervals; the dotted line is the baseline. The arms answer the same questions, so their "
-        "differences are surer than the overlap of intervals suggests: the table has them paired.",
+        "differences are more certain than overlapping intervals suggest; the table has them paired.",
         0.9 + 0.42 * len(arms),
         paint,
     )
 
 
-def _spread(axes: "Axes", found: Interval, place: float, colour: str) -> None:
-    axes.plot((100 * found.low, 100 * found.high), (place, place), color=colour, linewidth=2)
-    axes.plot(100 * found.value, place, "o", color=colour, markersize=6)
+def _spread(axes: "Axes", interval: Interval, place: float, colour: str) -> None:
+    axes.plot((100 * interval.low, 100 * interval.high), (place, place), color=colour, linewidth=2)
+    axes.plot(100 * interval.value, place, "o", color=colour, markersize=6)
 
 
 def _colours(evaluation: Evaluation) -> dict[str, str]:
@@ -79,17 +79,17 @@ def bins_figure(evaluation: Evaluation) -> Figure | None:
         axes.set_ylim(0, 100)
         sizes = sorted({one.right[BASELINE].n for one in bins})
         size = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        axes.set_xlabel(f"bin of the first pass's confidence, 1 = least sure (n = {size} each)")
+        axes.set_xlabel(f"bin of first-pass confidence, 1 = least sure (n = {size} each)")
         axes.set_ylabel("right, %")
-        axes.set_title("Accuracy by the first pass's confidence")
+        axes.set_title("Accuracy by first-pass confidence")
         axes.legend(loc="lower right")
 
     return draw(
         "bins",
-        f"Share of right answers in {len(bins)} bins of the first pass's confidence for {', '.join(names)}; "
+        f"Share of right answers in {len(bins)} bins of first-pass confidence for {', '.join(names)}; "
         "the numbers are in the table below",
-        f"Ten bins of equal mass by the confidence ({SIGNAL}) of the pass without memory, 95% Wilson "
-        "intervals. Routing pays where a bank lies above the baseline among the least sure.",
+        f"Ten equal-mass bins by the confidence ({SIGNAL}) of the pass without memory, 95% Wilson "
+        "intervals. Routing pays off if a bank is above the baseline in the least sure bins.",
         3.4,
         paint,
     )
@@ -107,7 +107,7 @@ def coverage_figure(evaluation: Evaluation) -> Figure | None:
         axes.fill_between(shares, low, high, color=GREY, alpha=0.15, linewidth=0)
         axes.plot(shares, [100 * one.accuracy.value for one in kept], "o-", color=GREY)
         axes.set_ylim(0, 100)
-        axes.set_xlabel(f"surest share that is kept, % (n = {kept[0].accuracy.n} to {kept[-1].accuracy.n})")
+        axes.set_xlabel(f"share of surest rows kept, % (n = {kept[0].accuracy.n} to {kept[-1].accuracy.n})")
         axes.set_ylabel("right, %")
         axes.set_title("Does the model know what it knows?")
 
@@ -116,7 +116,7 @@ def coverage_figure(evaluation: Evaluation) -> Figure | None:
         f"Accuracy of the model without memory on its surest rows: {percent(kept[0].accuracy.value)} on the "
         f"surest {kept[0].share}%, {percent(kept[-1].accuracy.value)} on all",
         f"Risk and coverage of the baseline by confidence ({SIGNAL}), 95% Wilson band. A falling line means "
-        "that confidence tells right from wrong.",
+        "that confidence separates right answers from wrong ones.",
         3.0,
         paint,
     )
@@ -147,17 +147,17 @@ def thresholds_figure(evaluation: Evaluation) -> Figure | None:
 
     return draw(
         "thresholds",
-        f"Accuracy of the locked policy by threshold; the locked one consults {chosen.percentile:.0f}% of "
-        f"fit rows and is right on {percent(chosen.accuracy.value)} of test rows",
-        "Only the starred threshold was locked; the curve describes how much hangs on it. Band: 95% Wilson "
-        "interval on the test side; dotted: the baseline there.",
+        f"Accuracy of the locked policy by threshold; the locked threshold consults {chosen.percentile:.0f}% "
+        f"of fit rows and is right on {percent(chosen.accuracy.value)} of test rows",
+        "Only the starred threshold was locked; the curve shows how much the result depends on it. Band: 95% "
+        "Wilson interval on the test side; dotted line: the baseline on the test side.",
         3.2,
         paint,
     )
 
 
 def entries_figure(evaluation: Evaluation) -> Figure | None:
-    """The entries that moved most answers to one side: helps to the right, hurts to the left."""
+    """The entries with the largest net effect: helps to the right, hurts to the left."""
     entries = lopsided(evaluation.entries, DRAWN)
     if not entries:
         return None
@@ -178,12 +178,13 @@ def entries_figure(evaluation: Evaluation) -> Figure | None:
         axes.set_title("Helps and hurts by entry")
         axes.legend(loc="best")
 
-    told = "; ".join(f"{one.bank} {one.entry} {one.helps} helps, {one.hurts} hurts" for one in entries)
+    values = "; ".join(f"{one.bank} {one.entry} {one.helps} helps, {one.hurts} hurts" for one in entries)
     return draw(
         "entries",
-        f"Helps and hurts of the entries that moved most answers to one side: {told}",
-        f"The {len(entries)} entries of all banks with the largest |helps − hurts| on the test side, memory "
-        "in every prompt; n: questions that recalled the entry. Entries recalled together share the outcome.",
+        f"Helps and hurts of the entries with the largest net effect: {values}",
+        f"The {len(entries)} entries of all banks with the largest |helps − hurts| on the test side with "
+        "memory in every prompt; n: questions that recalled the entry. Entries recalled together share "
+        "the outcome.",
         0.9 + 0.24 * len(entries),
         paint,
     )

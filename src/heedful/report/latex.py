@@ -1,4 +1,4 @@
-"""The tables as LaTeX (booktabs), to be included in a paper."""
+"""The tables as LaTeX (booktabs), for inclusion in a paper."""
 
 from collections.abc import Sequence
 
@@ -25,11 +25,11 @@ SIGNS = {
     "≥": r"$\geq$",
 }
 WIDE = 75
-"""Characters across from which a table is shrunk to the width of the text."""
+"""A table wider than this many characters is shrunk to the text width."""
 
 
 def latex_report(title: str, paragraphs: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """A fragment for `\\input`: the result as comments, then one table after the other."""
+    """A fragment for `\\input`: the result as comments, then the tables."""
     lines = [
         f"% {' '.join(title.split())}",
         *(f"% {' '.join(paragraph.split())}" for paragraph in paragraphs),

@@ -36,12 +36,12 @@ def main_table(evaluation: Evaluation) -> ReportTable:
     closed = (
         ""
         if oracle.gap_close is None
-        else f" heedful goes {percent(oracle.gap_close)} of the way from the baseline to its policy's oracle."
+        else f" heedful closes {percent(oracle.gap_close)} of the gap from the baseline to its oracle."
     )
     absent = f" Not recorded on the test side: {', '.join(evaluation.missing)}." if evaluation.missing else ""
     seeds = (
-        " Helps and hurts count rows; in intervals and p the rows of a question under several seeds count "
-        "as one."
+        " Helps and hurts count rows; intervals and p count the rows of a question under several seeds as "
+        "one."
         if evaluation.tasks < evaluation.heedful.n
         else ""
     )
@@ -50,11 +50,11 @@ def main_table(evaluation: Evaluation) -> ReportTable:
         title="All arms on the test side",
         note=(
             f"n = {rows_of(evaluation)}, the same for every arm; calls, tokens and seconds are per question. "
-            "Seconds were taken with several passes at once and hang on how busy the machine was; tokens "
-            "compare better. "
+            "Seconds were measured with several passes running at once and depend on the machine's load; "
+            "tokens compare better. "
             f"{_legend(evaluation)} "
-            "Helps: wrong without memory, right under the arm. Hurts: the reverse. p: exact McNemar test. "
-            "An oracle keeps the right answer wherever one was on offer; it is a bound, not a policy."
+            "Helps: wrong without memory, right with the arm. Hurts: the reverse. p: exact McNemar test. "
+            "An oracle picks a right answer wherever one was available; it is a bound, not a policy."
             f"{closed}{absent}{seeds}"
         ),
         head=MAIN_HEAD,
@@ -69,16 +69,18 @@ def _legend(evaluation: Evaluation) -> str:
     votes = tuple(arm.name for arm in others if arm.policy.first != "none")
     controls = tuple(arm.name for arm in others if arm.policy.first == "none")
     kinds = {one.kind for one in evaluation.alternatives}
-    said = ["baseline: the model without memory"]
+    meanings = ["baseline: the model without memory"]
     if controls:
-        said.append(f"{listed(controls)}: the first pass, then one more without memory, always taken")
+        meanings.append(
+            f"{listed(controls)}: the first pass, then a second pass without memory that is always accepted"
+        )
     if votes:
-        said.append(f"{listed(votes)}: the most frequent answer of several samples without memory")
+        meanings.append(f"{listed(votes)}: the most frequent answer of several samples without memory")
     if "always" in kinds:
-        said.append("always-…: that bank in every prompt, one pass")
+        meanings.append("always-…: that bank in every prompt, one pass")
     if "unlimited" in kinds:
-        said.append("unlimited: what the fit side chose without the harm limit, locked too")
-    return "; ".join([*said, "heedful: the locked policy."])
+        meanings.append("unlimited: the policy chosen without the harm limit, also locked")
+    return "; ".join([*meanings, "heedful: the locked policy."])
 
 
 def _arm_row(arm: Arm, is_baseline: bool) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def _joined(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown leaves as it is, on one line."""
+    """Text on one line, with the signs of Markdown escaped."""
     for sign in ("\\", "`", "*", "_", "|", "<", ">"):
         text = text.replace(sign, f"\\{sign}")
     return " ".join(text.split())

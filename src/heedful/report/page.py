@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else."""
+"""The report as one self-contained HTML file."""
 
 from collections.abc import Sequence
 from html import escape
@@ -18,7 +18,7 @@ Section = tuple[str, Sequence[Part]]
 def page(
     evaluation: Evaluation, conclusion: Conclusion, first: Sequence[Part], rest: Sequence[Section]
 ) -> str:
-    """The result with the figure and the table of `first` make the first screen."""
+    """The whole report; the result and the parts in `first` make up the first screen."""
     title = evaluation.lock.study
     links = " · ".join(f'<a href="#{_anchor(name)}">{escape(name)}</a>' for name, _ in rest)
     return _whole(
@@ -37,7 +37,7 @@ def page(
 
 
 def small_page(title: str, sentences: Sequence[str], parts: Sequence[Part]) -> str:
-    """A page of one result: sentences, then tables and figures."""
+    """A page about one result: sentences, then tables and figures."""
     return _whole(title, [f"<h1>{escape(title)}</h1>", *(_part(part) for part in (*sentences, *parts))])
 
 
@@ -72,17 +72,17 @@ def _words(evaluation: Evaluation, conclusion: Conclusion) -> str:
 
 
 def _alarms(evaluation: Evaluation) -> str:
-    said = alarms(evaluation)
+    sentences = alarms(evaluation)
     if evaluation.damaged:
-        said.append(f"Damaged lines of the ledger, not read: {evaluation.damaged}.")
-    return "\n".join(f'<p class="alarm" role="alert">{escape(sentence)}</p>' for sentence in said)
+        sentences.append(f"Damaged lines of the ledger that were skipped: {evaluation.damaged}.")
+    return "\n".join(f'<p class="alarm" role="alert">{escape(sentence)}</p>' for sentence in sentences)
 
 
 def _notes(evaluation: Evaluation) -> str:
     notes = evaluation.lock.notes.strip()
     if not notes:
         return ""
-    return f'<aside><h2>What had been explored before</h2><p class="notes">{escape(notes)}</p></aside>'
+    return f'<aside><h2>Explored before this study</h2><p class="notes">{escape(notes)}</p></aside>'
 
 
 def _section(name: str, parts: Sequence[Part]) -> str:
@@ -95,7 +95,7 @@ def _anchor(name: str) -> str:
 
 
 def _part(part: Part, under: str = "") -> str:
-    """A part of a section; a table that bears its section's name needs no title of its own."""
+    """A part of a section; a table with the name of its section gets no title of its own."""
     if part is None:
         return ""
     if isinstance(part, str):

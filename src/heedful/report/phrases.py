@@ -26,18 +26,19 @@ def plain(value: float, digits: int = 2) -> str:
     return f"{value:.{digits}f}".replace("-", MINUS)
 
 
-def share(found: Interval) -> str:
+def share(interval: Interval) -> str:
     """A share with its 95% interval: `69.3% [63.9, 74.2]`."""
-    return f"{percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return f"{percent(interval.value)} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
-def change(found: Interval) -> str:
+def change(interval: Interval) -> str:
     """A difference in points with its 95% interval: `+15.3 [+10.1, +20.5]`."""
-    return f"{points(found.value)} [{points(found.low)}, {points(found.high)}]"
+    return f"{points(interval.value)} [{points(interval.low)}, {points(interval.high)}]"
 
 
-def measured(found: Interval, digits: int = 3) -> str:
-    return f"{plain(found.value, digits)} [{plain(found.low, digits)}, {plain(found.high, digits)}]"
+def measured(interval: Interval, digits: int = 3) -> str:
+    low, value, high = (plain(one, digits) for one in (interval.low, interval.value, interval.high))
+    return f"{value} [{low}, {high}]"
 
 
 def p_value(p: float) -> str:
@@ -70,14 +71,14 @@ def figure(value: float) -> str:
 
 
 def policy_words(policy: Policy) -> str:
-    """What a policy does, for a person."""
+    """What a policy does, in sentences."""
     first = "without memory" if policy.first == "none" else f"with {policy.first} memory"
     if not policy.sources or policy.threshold == -inf or policy.budget.passes == 0:
         return f"Answer {first}; consult nothing."
     unsure = (
         "always"
         if policy.threshold == inf
-        else f"when its confidence ({policy.signal}) is below {figure(policy.threshold)},"
+        else f"if the confidence ({policy.signal}) is below {figure(policy.threshold)},"
     )
     return f"Answer {first} first; {unsure} {_consulting(policy)}. {_accepting(policy)}"
 
@@ -106,7 +107,7 @@ def _consulting(policy: Policy) -> str:
     if policy.combine == "dual":
         return f"{listed(tuple(names))}, and take the surest accepted answer"
     if policy.combine == "agree":
-        return f"{', then '.join(names)}, until two of them say the same or no longer can"
+        return f"{', then '.join(names)}, until two of them agree or can no longer agree"
     return f"{', then '.join(names)}, until an answer is accepted"
 
 
@@ -117,17 +118,17 @@ def _accepting(policy: Policy) -> str:
     if policy.margins is not None:
         tests.append(_surer({name: policy.margins[name] for name in policy.sources}))
     if policy.combine == "agree":
-        tests.append("another says the same against the first answer")
+        tests.append("another pass agrees with it against the first answer")
     if not tests:
-        return "Whatever comes back is taken."
-    return f"A second answer is taken if {listed(tuple(tests))}; otherwise the first stands."
+        return "Any second answer is accepted."
+    return f"A second answer is accepted if {listed(tuple(tests))}; otherwise the first answer stands."
 
 
 def _surer(margins: dict[str, float]) -> str:
     if len(set(margins.values())) == 1:
         return f"is {_by(next(iter(margins.values())))}"
-    whence = {name: "without memory" if name == "none" else f"from {name}" for name in margins}
-    limits = tuple(f"({whence[name]}) {_by(margin)}" for name, margin in margins.items())
+    origin = {name: "without memory" if name == "none" else f"from {name}" for name in margins}
+    limits = tuple(f"({origin[name]}) {_by(margin)}" for name, margin in margins.items())
     return f"is {listed(limits)}"
 
 

@@ -1,4 +1,4 @@
-"""The tables about how the study was done: cost, what was locked, the journal, the fit, the certificate."""
+"""The tables about how the study was run: cost, lock, event log, fit and certificate."""
 
 from heedful.evaluation.cost import Spend
 from heedful.evaluation.evaluate import Evaluation
@@ -19,26 +19,28 @@ from heedful.report.report_table import ReportTable
 
 def alarms(evaluation: Evaluation) -> list[str]:
     """What a reader must know before the result."""
-    said = []
+    sentences = []
     if evaluation.openings > 1:
-        said.append(
+        sentences.append(
             f"The test side was opened {evaluation.openings} times. Only the first opening is a test of the "
-            "locked policy; whatever was learned from it may have shaped what came after."
+            "locked policy; its result may have influenced what came after."
         )
     if evaluation.lock.test_passes:
-        said.append(
+        sentences.append(
             f"{evaluation.lock.test_passes:,} passes of the test side had been recorded before the policy "
-            "was locked; whatever was learned from them may have shaped it."
+            "was locked; they may have influenced it."
         )
     for side, counts in evaluation.failed.items():
         if counts:
             total, by_source = sum(counts.values()), ", ".join(f"{s} {n}" for s, n in counts.items())
-            said.append(f"On the {side} side {total} passes failed ({by_source}): they count as no answer.")
-    return said
+            sentences.append(
+                f"On the {side} side, {total} passes failed ({by_source}); they count as no answer."
+            )
+    return sentences
 
 
 def cost_table(evaluation: Evaluation) -> ReportTable:
-    """What was decoded, and the least that rerunning would have cost."""
+    """What was decoded, and a lower bound of what rerunning would have cost."""
     cost = evaluation.cost
 
     def row(name: str, spend: Spend) -> tuple[str, ...]:
@@ -54,10 +56,10 @@ def cost_table(evaluation: Evaluation) -> ReportTable:
         name="cost",
         title="Cost",
         note=(
-            f"From the recorded passes {_policies(evaluation, cost.policies)} were scored on "
-            f"{cost.fit_rows:,} fit rows without a call of their own. Rerunning them is a lower bound: at "
-            "least one call per policy and row, at the mean of a pass without memory. Seconds are summed "
-            "over passes, several of which ran at once."
+            f"The recorded passes were enough to score {_policies(evaluation, cost.policies)} on "
+            f"{cost.fit_rows:,} fit rows without further calls. Rerunning them is a lower bound: at least "
+            "one call per policy and row, at the mean cost of a pass without memory. Seconds are summed over "
+            "passes, several of which ran at once."
         ),
         head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
         rows=(
@@ -82,15 +84,15 @@ def locked_table(evaluation: Evaluation) -> ReportTable:
         ("benchmark", lock.benchmark),
         ("model", model_name(evaluation)),
         ("rows", f"{sides}; seeds {', '.join(map(str, lock.seeds))}"),
-        ("entries dropped because their question is on the test side", dropped or "none"),
+        ("entries dropped because their question is asked", dropped or "none"),
         ("planned statistics", "; ".join(lock.statistics)),
-        *([("commit of heedful", lock.code.checkout)] if lock.code and lock.code.checkout else []),
+        *([("heedful commit", lock.code.checkout)] if lock.code and lock.code.checkout else []),
         *((f"digest of {name}", digest) for name, digest in lock.digests.items()),
     ]
     return ReportTable(
         name="locked",
         title="What was locked",
-        note="Fixed before the test side was opened; testing refuses to start if any of it moved.",
+        note="Fixed before the test side was opened; testing refuses to start if any of it changed.",
         head=("What", "Value"),
         rows=tuple(rows),
         words=frozenset({1}),
@@ -108,20 +110,20 @@ def journal_table(evaluation: Evaluation) -> ReportTable:
     opened = [at for at, event in enumerate(evaluation.events) if event.event == OPENED]
     return ReportTable(
         name="journal",
-        title="Journal of the study",
+        title="Event log of the study",
         note=f"The test side was opened {times(evaluation.openings)}.",
         head=("Time", "Event", "Lock"),
         rows=tuple(
             (
                 event.at,
                 event.event,
-                event.lock[:12] + (" (another lock)" if event.lock not in ("", mine) else ""),
+                event.lock[:12] + (" (a different lock)" if event.lock not in ("", mine) else ""),
             )
             for event in evaluation.events
         ),
         warned=frozenset(opened[1:]),
         words=frozenset({1, 2}),
-        empty="the journal is empty",
+        empty="the event log is empty",
     )
 
 
@@ -133,10 +135,10 @@ def fit_table(evaluation: Evaluation) -> ReportTable:
         name="fit",
         title="How the policy was chosen",
         note=(
-            f"{story.kind}, out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
-            f"Objective (accuracy less the cost of calls) {plain(story.objective, 4)} on the rows it was "
-            f"tuned on, {plain(story.held_out_objective, 4)} on held-out folds: optimism "
-            f"{signed(story.optimism, 4)}. The table holds the best kinds by cross-validation."
+            f"{story.kind}, chosen out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
+            f"Objective (accuracy minus the cost of calls): {plain(story.objective, 4)} on the rows it was "
+            f"tuned on, {plain(story.held_out_objective, 4)} on held-out folds; optimism "
+            f"{signed(story.optimism, 4)}. The table lists the best kinds by cross-validation."
         ),
         head=("Kind", "Objective", "Accuracy", "Calls"),
         rows=tuple(
@@ -155,7 +157,14 @@ def certificate_table(evaluation: Evaluation) -> ReportTable | None:
         name="certificate",
         title="Harm certificate",
         note=certificate_words(certificate) + _chosen_again(evaluation.lock.choices),
-        head=("Policy, safest first", "Objective", "Hurts, chosen on", "Hurts, tested on", "p", "Certified"),
+        head=(
+            "Policy, safest first",
+            "Objective",
+            "Hurts, choosing rows",
+            "Hurts, certifying rows",
+            "p",
+            "Certified",
+        ),
         rows=tuple(
             (
                 policy_brief(step.policy),
@@ -168,34 +177,34 @@ def certificate_table(evaluation: Evaluation) -> ReportTable | None:
             for step in certificate.path
         ),
         marked=frozenset(at for at, step in enumerate(certificate.path) if step.certified),
-        empty="no policy was put to the test",
+        empty="no policy was tested",
     )
 
 
 def certificate_words(certificate: HarmCertificate) -> str:
-    """What certified means, and how far it went."""
+    """What certified means, and how many policies were certified."""
     passed = sum(step.certified for step in certificate.path)
     return (
         f"Harm limit {percent(certificate.limit)} of answers at {certificate.confidence:.0%} confidence. "
         f"Policies and their order were fixed on {certificate.chosen_on} fit rows and tested on "
-        f"{certificate.tested_on} others; {passed} of {len(certificate.path)} were certified. Certified: "
-        "were the policy to spoil more than the limit, so few spoiled answers would be seen with a chance of "
-        f"at most {1 - certificate.confidence:.0%}. The tests stop at the first failure, so this holds for "
-        "all certified policies together."
+        f"{certificate.tested_on} others; {passed} of {len(certificate.path)} were certified. Certified "
+        "means: if the policy hurt more answers than the limit allows, the probability of seeing so few "
+        f"hurts would be at most {1 - certificate.confidence:.0%}. Testing stops at the first failure, so "
+        "this holds for all certified policies together."
     )
 
 
 def _policies(evaluation: Evaluation, scored: int) -> str:
-    """How many policies were scored; where the lock did not count, those on its path."""
+    """How many policies were scored; if the lock did not count them, those on its path."""
     least = "" if evaluation.lock.fit.policies else "at least "
     return f"{least}{scored:,} policies"
 
 
 def _chosen_again(choices: int) -> str:
-    """Every further choice on the same rows is another chance to be certified by luck."""
+    """A sentence about repeated choices: each is another chance to be certified by luck."""
     if choices < 2:
         return ""
     return (
         f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each "
-        "was another chance to be certified, so the confidence is less than stated."
+        "was another chance to be certified, so the confidence is lower than stated."
     )

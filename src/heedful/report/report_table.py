@@ -1,4 +1,4 @@
-"""A table of the report before it is HTML, Markdown, LaTeX or plain text."""
+"""A table of the report, before it becomes HTML, Markdown, LaTeX or plain text."""
 
 from dataclasses import dataclass, replace
 
@@ -13,19 +13,19 @@ class ReportTable:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     marked: frozenset[int] = frozenset()
-    """Rows to set off."""
+    """Rows to highlight."""
     warned: frozenset[int] = frozenset()
-    """Rows to show as an alarm."""
+    """Rows to show as a warning."""
     words: frozenset[int] = frozenset()
     """Columns of words rather than numbers, besides the first."""
     folded: bool = False
-    """Whether the page shows it only when asked: the numbers behind a figure."""
+    """Whether the page shows it collapsed: the numbers behind a figure."""
     empty: str = "not recorded"
-    """Said in place of a table without rows."""
+    """Shown instead of a table without rows."""
 
 
 def some_columns(table: ReportTable, head: dict[str, str]) -> ReportTable:
-    """Only these columns, by new names."""
+    """Only these columns, renamed."""
     kept = [table.head.index(name) for name in head]
     rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
     return replace(table, head=tuple(head.values()), rows=rows)

@@ -13,7 +13,7 @@ def bins_table(evaluation: Evaluation) -> ReportTable:
         name="bins",
         folded=True,
         title="Accuracy by confidence",
-        note=f"Ten bins of equal mass by the baseline's confidence ({SIGNAL}), least sure first.",
+        note=f"Ten equal-mass bins by the baseline's confidence ({SIGNAL}), least sure first.",
         head=("Confidence", "n", *(f"{name} [95%]" for name in names)),
         rows=tuple(
             (
@@ -43,15 +43,15 @@ def coverage_table(evaluation: Evaluation) -> ReportTable:
 
 
 def entries_table(evaluation: Evaluation) -> ReportTable:
-    """Entries that moved most answers to one side."""
+    """The entries with the largest net effect."""
     recalled = ", ".join(f"{one.bank} {one.recalled}" for one in evaluation.entries)
     return ReportTable(
         name="entries",
         title="Helps and hurts by entry",
         note=(
-            f"Test side, memory in every prompt; entries recalled at least once: {recalled or 'none'}. Those "
-            "with the largest |helps − hurts|, ten a bank. Entries recalled together share the outcome, and "
-            "p is not corrected for their number: a list to look into, not a verdict."
+            f"Test side, memory in every prompt; entries recalled at least once: {recalled or 'none'}. Shown "
+            "are the ten entries per bank with the largest |helps − hurts|. Entries recalled together share "
+            "the outcome, and p is not corrected for multiple comparisons: a starting point, not a verdict."
         ),
         head=("Entry", "Bank", "Rows", "Helps", "Hurts", "HH", "p"),
         rows=tuple(
@@ -68,5 +68,5 @@ def entries_table(evaluation: Evaluation) -> ReportTable:
             for one in effects.shown
         ),
         words=frozenset({1}),
-        empty="no entry helped more than it hurt, or the reverse",
+        empty="no entry has more helps than hurts, or the reverse",
     )

@@ -11,13 +11,13 @@ from heedful.stats.intervals import Interval
 
 
 def signals_table(evaluation: Evaluation) -> ReportTable:
-    """Gate by each signal."""
+    """The gate by each signal."""
     return ReportTable(
         name="signals",
         title="Signal sweep",
         note=(
-            "For each signal the gate (bank and percentile) that was right most often on the fit side "
-            f"({evaluation.isolation.fit_rows} rows), then tested. n = {rows_of(evaluation)}."
+            "For each signal, the gate (bank and percentile) that was right most often on the fit side "
+            f"({evaluation.isolation.fit_rows} rows), evaluated on the test side. n = {rows_of(evaluation)}."
         ),
         head=(
             "Signal",
@@ -49,16 +49,16 @@ def signals_table(evaluation: Evaluation) -> ReportTable:
 
 def thresholds_table(evaluation: Evaluation) -> ReportTable:
     """The locked policy at other thresholds."""
-    found = evaluation.thresholds
-    points = [] if found is None else [("chosen", found.chosen), *(("", point) for point in found.points)]
-    rows = 0 if found is None else found.fit_rows
+    sweep = evaluation.thresholds
+    points = [] if sweep is None else [("chosen", sweep.chosen), *(("", point) for point in sweep.points)]
+    rows = 0 if sweep is None else sweep.fit_rows
     return ReportTable(
         name="thresholds",
         folded=True,
         title="The locked policy at other thresholds",
         note=(
-            f"Everything but the threshold as locked; percentiles of {rows} fit rows. Test n = "
-            f"{rows_of(evaluation)}. Only the chosen row was locked, the others describe."
+            f"Everything except the threshold is as locked; percentiles are over {rows} fit rows. Test n = "
+            f"{rows_of(evaluation)}. Only the chosen row was locked; the others are descriptive."
         ),
         head=("", "Threshold", "Fit rows consulted", "Fit", "Test [95%]", "Calls"),
         rows=tuple((mark, *_threshold(point)) for mark, point in points),
@@ -91,8 +91,8 @@ def calibration_table(evaluation: Evaluation) -> ReportTable:
         title="Calibration",
         note=(
             "Raw confidence is exp(mean log-prob); Platt scaling was fitted on the fit side "
-            f"(rows: {fitted or 'none'}) and judged on the test side. ECE over 10 bins of equal mass, no "
-            "interval; lower is better everywhere."
+            f"(rows: {fitted or 'none'}) and evaluated on the test side. ECE uses 10 equal-mass bins "
+            "and has no interval; lower is better in every column."
         ),
         head=("Pass", "Confidence", "n", "ECE", "Brier [95%]", "NLL [95%]"),
         rows=tuple(rows),
@@ -102,14 +102,14 @@ def calibration_table(evaluation: Evaluation) -> ReportTable:
 
 
 def separability_table(evaluation: Evaluation) -> ReportTable:
-    """Does confidence rank helps above hurts, and which bank does more of either."""
+    """Whether confidence ranks helps above hurts, and how many of each a bank has."""
     return ReportTable(
         name="separability",
         title="Separability and bank asymmetry",
         note=(
-            "Among rows where exactly one of baseline and bank is right: the chance that a help has a higher "
-            "value than a hurt (AUC; 0.5 is guessing) for the second pass's confidence c′ and for its gain "
-            "c′ − c over the first. n = helps + hurts"
+            "Among rows where exactly one of baseline and bank is right: the probability that a help has a "
+            "higher value than a hurt (AUC; 0.5 is chance) for the second pass's confidence c′ and for its "
+            "gain c′ − c over the first. n = helps + hurts"
             f"{', of the first seed only' if len(evaluation.lock.seeds) > 1 else ''}."
         ),
         head=("Bank", "Signal", "Rows", "Helps", "Hurts", "HH", "AUC of c′ [95%]", "AUC of c′ − c [95%]"),

@@ -15,7 +15,7 @@ from heedful.stats.intervals import Interval
 
 
 def summarise(evaluation: Evaluation) -> dict[str, Any]:
-    """What a program may rely on: the keys down to `test_openings`."""
+    """The report as an object; programs may rely on the keys down to `test_openings`."""
     mine = evaluation.heedful
     return {
         "arms": {arm.name: _arm(arm) for arm in evaluation.every_arm},
@@ -124,12 +124,12 @@ def _paired(paired: PairedChange) -> dict[str, Any]:
     }
 
 
-def _interval(found: Interval) -> dict[str, float]:
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+def _interval(interval: Interval) -> dict[str, float]:
+    return {"value": interval.value, "low": interval.low, "high": interval.high, "n": interval.n}
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity: such a number becomes null."""
+    """The value with null for infinite numbers, which JSON does not have."""
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Draw a figure as SVG that stands inside a page: same bytes every time, sized by the page."""
+"""Draw a figure as inline SVG: the same bytes every time, scaled by the page."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 5.4
-"""Inches: near the width of a phone, so that text keeps its size there."""
+"""Inches: close to the width of a phone, so text keeps its size there."""
 SETTINGS = {
     "svg.fonttype": "none",
     "font.size": 10,
@@ -32,7 +32,7 @@ SETTINGS = {
     "figure.constrained_layout.use": True,
 }
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#555555"
-"""Told apart by people with any common colour vision (Okabe and Ito)."""
+"""Distinguishable with every common type of colour vision (Okabe and Ito)."""
 MEMORY_COLOURS = (ORANGE, GREEN, PURPLE)
 MARKERS = ("s", "^", "D")
 
@@ -45,7 +45,7 @@ class Figure:
 
 
 def draw(name: str, alt: str, caption: str, height: float, paint: Callable[["Axes"], None]) -> Figure:
-    """A figure of one panel; `paint` fills it, `alt` says in words what is to be seen."""
+    """A figure of one panel; `paint` fills it, `alt` describes it in words."""
     with importing("study"):
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure as Canvas
@@ -60,7 +60,7 @@ def draw(name: str, alt: str, caption: str, height: float, paint: Callable[["Axe
 
 
 def _style(name: str) -> AbstractContextManager[None]:
-    """matplotlib's own defaults and ours, whatever a person's matplotlibrc says."""
+    """matplotlib's defaults and our settings, independent of the user's matplotlibrc."""
     with importing("study"):
         from matplotlib import style
 
@@ -68,7 +68,7 @@ def _style(name: str) -> AbstractContextManager[None]:
 
 
 def _inline(text: str, name: str, alt: str) -> str:
-    """Only the drawing, with ids that no other figure of the page has."""
+    """Only the drawing, with ids that are unique on the page."""
     box = re.search(r'viewBox="([^"]+)"', text)
     assert box is not None, "matplotlib writes a viewBox"
     body = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]

@@ -1,4 +1,4 @@
-"""Build a study's report: HTML, Markdown, LaTeX and JSON, the same bytes whenever it is run."""
+"""Build a study's report as HTML, Markdown, LaTeX and JSON: the same bytes on every run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,29 +41,29 @@ def write_report(space: Workspace) -> StudyReport:
     evaluation = evaluate(read_study_data(space))
     conclusion, summary = conclude(evaluation), summarise(evaluation)
     title = f"{evaluation.lock.study}: heedful report"
-    said, tables = _paragraphs(evaluation, conclusion), _tables(evaluation)
+    paragraphs, tables = _paragraphs(evaluation, conclusion), _tables(evaluation)
     first = (figures.arms_figure(evaluation), tables[0])
     write_text(space.folder / "report.html", page(evaluation, conclusion, first, _sections(evaluation)))
-    write_text(space.folder / "report.md", markdown_report(title, said, tables))
-    write_text(space.folder / "report.tex", latex_report(title, said, tables))
+    write_text(space.folder / "report.md", markdown_report(title, paragraphs, tables))
+    write_text(space.folder / "report.tex", latex_report(title, paragraphs, tables))
     write_json(space.folder / "report.json", summary)
     return StudyReport(
-        summary=summary, text="\n".join([*said, "", plain_text(some_columns(tables[0], SHORT))])
+        summary=summary, text="\n".join([*paragraphs, "", plain_text(some_columns(tables[0], SHORT))])
     )
 
 
 def _paragraphs(evaluation: Evaluation, conclusion: Conclusion) -> list[str]:
     lock = evaluation.lock
-    said = [*protocol_tables.alarms(evaluation), conclusion.headline, *conclusion.further]
-    said.append(f"The policy: {policy_words(lock.policy)}")
+    paragraphs = [*protocol_tables.alarms(evaluation), conclusion.headline, *conclusion.further]
+    paragraphs.append(f"The policy: {policy_words(lock.policy)}")
     if lock.notes.strip():
-        said.append(f"What had been explored before: {lock.notes.strip()}")
-    return said
+        paragraphs.append(f"Explored before this study: {lock.notes.strip()}")
+    return paragraphs
 
 
 def _tables(evaluation: Evaluation) -> list[ReportTable]:
     """The tables of the Markdown and LaTeX reports."""
-    made = (
+    tables = (
         main_table,
         comparison_tables.alternatives_table,
         comparison_tables.components_table,
@@ -74,7 +74,7 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         comparison_tables.significance_table,
         protocol_tables.cost_table,
     )
-    return [make(evaluation) for make in made]
+    return [table(evaluation) for table in tables]
 
 
 def _sections(evaluation: Evaluation) -> list[Section]:

@@ -1,1 +1,1 @@
-"""Pages about experiments."""
+"""The pages of the experiments."""

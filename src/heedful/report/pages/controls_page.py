@@ -1,4 +1,4 @@
-"""What bad entries do under each arm, as a page."""
+"""The page about bad entries: what they do under each arm."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -30,18 +30,18 @@ def controls_page(study: str, source: str, side: Side, found: Sequence[ControlRe
 def _sentences(source: str, side: Side, found: Sequence[ControlResult]) -> list[str]:
     clean, worst = found[0], found[-1]
     n = clean.arms["always"].counts.n
-    said = [
-        f"{worst.bad} bad entries among {worst.entries} of {source} ({worst.rate:.0%}); they reached the "
-        f"prompt of {percent(worst.exposed)} of {n} rows of the {side} side. "
+    sentences = [
+        f"{worst.bad} of {worst.entries} entries in {source} were bad ({worst.rate:.0%}); they reached the "
+        f"prompt on {percent(worst.exposed)} of {n} rows of the {side} side. "
         "Every arm was chosen on the clean fit side."
     ]
     for arm, measured in worst.arms.items():
         before = clean.arms[arm].counts.hurts
-        said.append(
-            f"{arm}: {percent(measured.right.value)} right ({change(measured.change)} points against the "
-            f"clean bank), {measured.counts.hurts} hurts ({before} with the clean bank)."
+        sentences.append(
+            f"{arm}: {percent(measured.right.value)} right ({change(measured.change)} points compared with "
+            f"the clean bank), {measured.counts.hurts} hurts ({before} with the clean bank)."
         )
-    return said + caveats(source, side, {arm: measured.policy for arm, measured in worst.arms.items()})
+    return sentences + caveats(source, side, {arm: measured.policy for arm, measured in worst.arms.items()})
 
 
 def _harm(found: Sequence[ControlResult]) -> ReportTable:
@@ -63,9 +63,9 @@ def _harm(found: Sequence[ControlResult]) -> ReportTable:
     return ReportTable(
         name="harm",
         title="Harm by arm",
-        note="Helps and hurts against the answer without memory. Exposed: rows whose recalls contain a bad "
-        "entry. Shares have 95% Wilson intervals, differences (in percentage points) 95% bootstrap intervals "
-        "over tasks.",
+        note="Helps and hurts are relative to the answer without memory. Exposed: rows whose recalls contain "
+        "a bad entry. Shares have 95% Wilson intervals, differences (in percentage points) 95% bootstrap "
+        "intervals over tasks.",
         head=(
             *("Bank, arm", "Right [95%]", "Against no memory", "Against the clean bank [95%]"),
             *("Helps", "Hurts", "Hurts, share [95%]", "Exposed"),
@@ -84,9 +84,9 @@ def _removals(found: Sequence[ControlResult]) -> ReportTable:
             rows.append((f"{one.rate:.0%} bad, {rule}", bad, after, str(removal.good_gone)))
     return ReportTable(
         name="removal",
-        title="What retirement finds out",
-        note="As if every row were graded in order and every entry judged after each of its recalls. Bad: "
-        "retired of those that were recalled at all; after: the median number of their own recalls.",
+        title="What retirement detects",
+        note="Simulated: every row is graded in order, and every entry is judged after each of its recalls. "
+        "Bad retired: out of those recalled at least once. After: the median number of an entry's recalls.",
         head=("Bank, rule", "Bad retired", "After, tasks", "Good retired"),
         rows=tuple(rows),
     )
@@ -100,15 +100,15 @@ def _figure(found: Sequence[ControlResult]) -> Figure:
             shares = [100 * one.arms[arm].hurt.value for one in found]
             axes.plot(rates, shares, marker="o", color=colour, label=arm)
         axes.set_xlabel("bad entries in the bank, %")
-        axes.set_ylabel("answers spoiled by memory, %")
+        axes.set_ylabel("answers hurt by memory, %")
         axes.set_ylim(bottom=0)
-        axes.set_title("Harm against the share of bad entries")
+        axes.set_title("Harm by share of bad entries")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
-    told = "; ".join(
+    values = "; ".join(
         f"{arm} {one.arms[arm].counts.hurts} hurts at {one.rate:.0%}" for one in found for arm in COLOURS
     )
-    return draw("controls", told, "Answers that were right without memory and wrong in the end.", 2.8, paint)
+    return draw("controls", values, "Answers right without memory and wrong in the end.", 2.8, paint)
 
 
 def _rate(one: ControlResult) -> dict[str, Any]:

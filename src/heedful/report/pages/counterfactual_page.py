@@ -1,4 +1,4 @@
-"""What a counterfactual replay found, as a page."""
+"""The page about a counterfactual replay: what the content of entries is worth."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -34,32 +34,33 @@ def counterfactual_page(study: str, found: CounterfactualResult) -> ExperimentPa
 
 
 def _sentences(found: CounterfactualResult) -> list[str]:
-    said = [
+    sentences = [
         f"{len(found.edits)} entries of {found.source} were edited; {found.hits} of {found.rows} rows of the "
-        f"{found.side} side had recalled one of them.",
-        "Rows that had recalled no edited entry are the same under both edits, as they must be.",
+        f"{found.side} side had recalled at least one of them.",
+        "Rows that recalled no edited entry are identical under both edits, as they must be.",
     ]
     if not found.repaired:
-        said.append("No repairs were given, so the repaired bank is the bank as it is.")
+        sentences.append("No repairs were given, so the repaired bank is the original bank.")
     for arm, worth in found.arms.items():
         parts = [f"the corrupted bank changes accuracy by {change(worth.change['fixed', 'corrupt'])} points"]
         if found.repaired:
-            parts.append(f"the repaired one by {change(worth.change['fixed', 'repair'])}")
-        parts.append(f"decoding once more without any edit by {change(worth.change[AGAIN])}")
+            parts.append(f"the repaired bank by {change(worth.change['fixed', 'repair'])}")
+        parts.append(f"decoding again without any edit by {change(worth.change[AGAIN])}")
         line = f"{arm}: with the recalls held fixed, {', '.join(parts)}."
         if worth.hits.change is not None and worth.hits.p is not None:
             line += (
-                f" On the rows that had recalled an edited entry, repair minus corrupt is "
+                f" On the rows that recalled an edited entry, repair minus corrupt is "
                 f"{change(worth.hits.change)} points ({worth.hits.helps} helps, {worth.hits.hurts} hurts, "
                 f"McNemar p = {p_value(worth.hits.p)})"
             )
             if worth.localised is not None:
                 line += f"; one-sided randomisation test of hit × edit: p = {p_value(worth.localised)}"
             line += "."
-        said.append(line)
+        sentences.append(line)
     if "heedful" in found.arms:
-        said.append(f"The policy of heedful: {policy_words(found.arms['heedful'].policy)}")
-    return said + caveats(found.source, found.side, {arm: worth.policy for arm, worth in found.arms.items()})
+        sentences.append(f"The policy of heedful: {policy_words(found.arms['heedful'].policy)}")
+    policies = {arm: worth.policy for arm, worth in found.arms.items()}
+    return sentences + caveats(found.source, found.side, policies)
 
 
 def _named(version: Version) -> str:
@@ -70,9 +71,9 @@ def _named(version: Version) -> str:
 def _effects(found: CounterfactualResult) -> ReportTable:
     rows = []
     for arm, worth in found.arms.items():
-        rows.append((f"{arm}, as it is", share(worth.original), "", "", "", ""))
+        rows.append((f"{arm}, original", share(worth.original), "", "", "", ""))
         again = share(worth.right[AGAIN]), change(worth.change[AGAIN])
-        rows.append((f"{arm}, as it is, hits decoded once more", *again, "", "", str(found.hits)))
+        rows.append((f"{arm}, original, hits decoded again", *again, "", "", str(found.hits)))
         for version in VERSIONS:
             mode, edit = version
             rows.append(
@@ -88,11 +89,11 @@ def _effects(found: CounterfactualResult) -> ReportTable:
     return ReportTable(
         name="effects",
         title="Effect of the edits",
-        note="Right with a 95% Wilson interval; change against the bank as it is, in percentage points with "
-        "a 95% bootstrap interval over tasks. Drift: what recalling again changes beyond the content. Same: "
-        "share of rows whose recalled entries are the original ones. Changed: passes with another prompt, or "
-        "decoded once more; the same for every arm. Decoding the hits once more, with nothing edited, shows "
-        "the decoder's noise.",
+        note="Right with a 95% Wilson interval; change relative to the original bank, in percentage points "
+        "with a 95% bootstrap interval over tasks. Drift: what recalling again changes beyond the content. "
+        "Same: share of rows that recall the original entries. Changed: passes with a different prompt, or "
+        "decoded again; the same for every arm. Decoding the hits again without any edit shows the "
+        "decoder's noise.",
         head=("Arm, edit", "Right [95%]", "Change, points [95%]", "Drift, points [95%]", "Same", "Changed"),
         rows=tuple(rows),
     )
@@ -100,9 +101,9 @@ def _effects(found: CounterfactualResult) -> ReportTable:
 
 def _localisation(found: CounterfactualResult) -> ReportTable:
     def row(name: str, one: Contrast) -> tuple[str, ...]:
-        told = "" if one.change is None else change(one.change)
+        difference = "" if one.change is None else change(one.change)
         p = "" if one.p is None else p_value(one.p)
-        return name, str(one.rows), told, str(one.helps), str(one.hurts), p
+        return name, str(one.rows), difference, str(one.helps), str(one.hurts), p
 
     return ReportTable(
         name="localisation",
@@ -118,14 +119,14 @@ def _localisation(found: CounterfactualResult) -> ReportTable:
 
 
 def _edits(found: CounterfactualResult) -> ReportTable:
-    def said(entry: Any) -> str:
+    def edited(entry: Any) -> str:
         return str(entry.response if entry.kind == "exemplar" else entry.text)
 
-    rows = [(name, said(edit.repair), said(edit.corrupt)) for name, edit in found.edits.items()]
+    rows = [(name, edited(edit.repair), edited(edit.corrupt)) for name, edit in found.edits.items()]
     return ReportTable(
         name="edits",
         title="The edits",
-        note="Of an exemplar the worked answer is edited.",
+        note="In an exemplar, the worked answer is edited.",
         head=("Entry", "Repaired", "Corrupted"),
         rows=tuple(rows),
         words=frozenset((1, 2)),
@@ -150,8 +151,8 @@ def _figure(found: CounterfactualResult) -> Figure:
     return draw(
         "counterfactual",
         "Change in accuracy under repaired and corrupted entries, recalled again and with recalls held fixed",
-        "Squares: recalled again with the edited bank. Circles: the recalls held fixed, so that only the "
-        "content differs. Grey: nothing edited, decoded once more.",
+        "Squares: recalled again with the edited bank. Circles: recalls held fixed, so only the content "
+        "differs. Grey: nothing edited, decoded again.",
         1.2 + 0.25 * len(places),
         paint,
     )

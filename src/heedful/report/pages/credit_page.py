@@ -1,4 +1,4 @@
-"""Which entries carried the outcomes, as a page."""
+"""The page about credit: which entries caused the outcomes."""
 
 from dataclasses import asdict
 
@@ -21,18 +21,18 @@ def credit_page(study: str, found: CreditResult) -> ExperimentPage:
     ]
     table = ReportTable(
         name="credit",
-        title="Entries by what they carried",
-        note="Present: recalled on a row that memory helped or hurt, twice. Carried: leaving this entry out, "
-        "and only this one, turns the outcome round. The most harmful first.",
+        title="Entries by the outcomes they carried",
+        note="Present: recalled on a row that memory helped or hurt in two decodes. Carried: leaving out "
+        "this entry alone reverses the outcome. The most harmful first.",
         head=("Entry", "Helps, present", "Hurts, present", "Helps, carried", "Hurts, carried"),
         rows=tuple(rows),
         empty="memory changed no outcome",
     )
-    said = (
-        f"Memory of {found.source} changed the outcome of {found.rows} rows of the {found.side} side. On "
-        f"{found.unstable} of them it did not come back when the same prompt was decoded once more; these "
-        f"credit nobody. On {carried} a single entry carries it; on {found.shared} it stays whichever one is "
-        f"left out. {found.calls} model calls."
+    sentence = (
+        f"Memory from {found.source} changed the outcome of {found.rows} rows of the {found.side} side. On "
+        f"{found.unstable} of them the change did not recur when the same prompt was decoded again; these "
+        f"credit no entry. On {carried} a single entry carries the change; on {found.shared} it persists "
+        f"whichever entry is left out. {found.calls} model calls."
     )
     summary = {
         "rows": found.rows,
@@ -43,7 +43,7 @@ def credit_page(study: str, found: CreditResult) -> ExperimentPage:
     }
     return ExperimentPage(
         title=f"{study}: which entries of {found.source} carried the outcomes",
-        sentences=(said,),
+        sentences=(sentence,),
         tables=(table,),
         figures=(),
         summary=summary,

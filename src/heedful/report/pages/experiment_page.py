@@ -1,4 +1,4 @@
-"""A page about one question asked of a study: tables, figures and the same numbers as JSON."""
+"""A page about one experiment: sentences, tables, figures, and the same numbers as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,23 +19,23 @@ from heedful.types import Policy, Side
 class ExperimentPage:
     title: str
     sentences: Sequence[str]
-    """What was found, in words."""
+    """The result in words."""
     tables: Sequence[ReportTable]
     figures: Sequence[Figure]
     summary: Mapping[str, Any]
 
     @property
     def text(self) -> str:
-        """For a terminal."""
+        """The page for a terminal."""
         return "\n\n".join(["\n".join(self.sentences), *(plain_text(table) for table in self.tables)])
 
 
 def write_page(file: Path, page: ExperimentPage, origin: ExperimentOrigin) -> dict[str, Any]:
-    """Write the page as HTML, and beside it as Markdown and JSON; returns what the JSON holds."""
-    said = [*page.sentences, _about(origin)]
+    """Write the page as HTML, Markdown and JSON; returns the content of the JSON."""
+    sentences = [*page.sentences, _about(origin)]
     summary = {**asdict(origin), **page.summary}
-    write_text(file, small_page(page.title, said, (*page.figures, *page.tables)))
-    write_text(file.with_suffix(".md"), markdown_report(page.title, said, page.tables))
+    write_text(file, small_page(page.title, sentences, (*page.figures, *page.tables)))
+    write_text(file.with_suffix(".md"), markdown_report(page.title, sentences, page.tables))
     write_json(file.with_suffix(".json"), summary)
     return summary
 
@@ -44,25 +44,25 @@ def _about(origin: ExperimentOrigin) -> str:
     seeds = ", ".join(map(str, origin.seeds))
     return (
         f"{origin.tasks} tasks of the {origin.side} side of {origin.benchmark}, "
-        f"model {origin.model}, seeds {seeds}. Made by: {origin.command}"
+        f"model {origin.model}, seeds {seeds}. Command: {origin.command}"
     )
 
 
 def caveats(source: str, side: Side, policies: Mapping[str, Policy]) -> list[str]:
-    """What a reader of the arms must bear in mind."""
-    said = []
+    """What a reader of the arms must keep in mind."""
+    sentences = []
     if side == "fit" and len(policies) > 1:
-        said.append(
-            "Arms other than always were chosen on these passes of the fit side, which flatters them with "
-            "the bank as it is: part of what they lose is luck that another decode does not repeat. The "
-            "test side does not flatter them."
+        sentences.append(
+            "Arms other than always were chosen on these passes of the fit side, so their results with the "
+            "original bank are optimistic: part of what they lose is luck that another decode does not "
+            "repeat. The test side has no such bias."
         )
     own = policies.get("heedful")
     if own is not None and source not in (own.first, *own.sources):
-        said.append(
-            f"The study's policy does not use {source}: nothing that is done to it can change heedful."
+        sentences.append(
+            f"The study's policy does not use {source}, so no change to that bank affects heedful."
         )
-    return said
+    return sentences
 
 
 def arm_fields(measured: ArmMeasure) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What each round of the closed loop cost and gained, as a page."""
+"""The page about the closed loop: what each round cost and gained."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +27,19 @@ def refine_page(study: str, found: RefineResult) -> ExperimentPage:
 
 def _sentences(found: RefineResult) -> list[str]:
     changed, calls = (sum(getattr(one, key) for one in found.iterations) for key in ("changed", "calls"))
-    said = [
+    sentences = [
         f"{len(found.iterations) - 1} rounds, judged on {found.tasks} tasks of the fit side, changed "
-        f"{changed} prompts; they cost as many model calls, {calls} of them in this run."
+        f"{changed} prompts, which took one model call each; {calls} of them were made in this run."
     ]
     if len(found.iterations) == 1:
-        said = [
-            "The entries that the evidence condemns all stay, so there was nothing to do."
+        sentences = [
+            "Every entry that the evidence condemns is spared, so nothing was done."
             if found.spared
-            else "The evidence condemns no entry, so there was nothing to do."
+            else "The evidence condemns no entry, so nothing was done."
         ]
-    kept = "the bank as it was" if found.chosen == 0 else f"iteration {found.chosen}"
-    said.append(f"Chosen by the held-out objective: {kept}; the study's bank is now {found.bank}.")
-    return said
+    chosen = "the original bank" if found.chosen == 0 else f"iteration {found.chosen}"
+    sentences.append(f"Chosen by the held-out objective: {chosen}; the study's bank is now {found.bank}.")
+    return sentences
 
 
 def _rounds(found: RefineResult) -> ReportTable:
@@ -63,9 +63,9 @@ def _rounds(found: RefineResult) -> ReportTable:
         name="rounds",
         title="Rounds",
         note="Changed / calls: passes whose prompt changed, and those that had to be decoded. Always: memory "
-        "in every prompt, its change against the bank as it was, and rows against no memory. Held out: the "
-        "best kind of policy that uses the source, on folds it was not tuned on. All on the fit side, whose "
-        "rows also gave the evidence, so that later rounds are flattered.",
+        "in every prompt; change relative to the original bank, helps and hurts relative to no memory. Held "
+        "out: the best kind of policy that uses the source, on folds it was not tuned on. All on the fit "
+        "side, whose rows also gave the evidence, so later rounds look better than they are.",
         head=(
             *("Iteration", "Entries", "Retired", "Replaced", "Changed / calls", "Written"),
             *("Always, right", "Change", "Helps / hurts", "Held out, right", "Objective"),
@@ -81,12 +81,14 @@ def _retired(found: RefineResult) -> ReportTable:
         for one in found.iterations
         for gone in one.retired
     ]
-    rows += [(f"stays: {one.standing.entry.id}", one.standing.entry.text, one.reason) for one in found.spared]
+    rows += [
+        (f"spared: {one.standing.entry.id}", one.standing.entry.text, one.reason) for one in found.spared
+    ]
     return ReportTable(
         name="retired",
-        title="What went, and why",
-        note="Iteration and entry.",
-        head=("Entry", "Text", "Why"),
+        title="Retired and spared entries",
+        note="The first column gives the iteration and the entry.",
+        head=("Entry", "Text", "Reason"),
         rows=tuple(rows),
         words=frozenset((1, 2)),
         empty="nothing was retired",

@@ -1,4 +1,4 @@
-"""How results hang on a bank's size, noise and cost, as a page with curves."""
+"""The page about sensitivity: how results depend on a bank's size, noise and cost."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ COLOURS = {"always": ORANGE, "heedful": BLUE}
 AXES = {
     "size": "share of the bank's entries, %",
     "noise": "share of bad entries, %",
-    "construction": "model calls that building the bank took",
+    "construction": "model calls to build the bank",
 }
 
 
@@ -27,10 +27,10 @@ def sensitivity_page(
 ) -> ExperimentPage:
     n = next(iter(found[0].arms.values())).counts.n
     return ExperimentPage(
-        title=f"{study}: how results hang on {source}",
+        title=f"{study}: how results depend on {source}",
         sentences=(
             f"{n} rows of the {side} side; {sum(one.changed for one in found)} changed passes. Policies were "
-            "chosen on the fit side with the bank as it is.",
+            "chosen on the fit side with the original bank.",
             *caveats(source, side, {arm: one.policy for arm, one in found[0].arms.items()}),
         ),
         tables=(_table(found),),
@@ -62,11 +62,11 @@ def _table(found: Sequence[SensitivityPoint]) -> ReportTable:
     return ReportTable(
         name="sensitivity",
         title="Every point",
-        note="Right with a 95% Wilson interval; helps and hurts against the answer without memory; the "
-        "difference to the bank as it is, in percentage points, with a 95% bootstrap interval over tasks. "
-        "Construction: model calls that building the bank took.",
+        note="Right with a 95% Wilson interval; helps and hurts relative to the answer without memory; the "
+        "difference from the original bank in percentage points, with a 95% bootstrap interval over tasks. "
+        "Construction: model calls to build the bank.",
         head=(
-            *("Bank, arm", "Entries", "Right [95%]", "Against no memory", "Against the whole bank [95%]"),
+            *("Bank, arm", "Entries", "Right [95%]", "Against no memory", "Against the original bank [95%]"),
             *("Helps", "Hurts", "Calls", "Tokens"),
         ),
         rows=tuple(rows),
@@ -79,8 +79,8 @@ def _curves(axis: str, found: Sequence[SensitivityPoint]) -> list[Figure]:
     base = 100 * found[0].arms["always"].counts.base
     return [
         _curve("accuracy", axis, found, lambda arm: 100 * arm.right.value, "right, %", base),
-        _curve("harm", axis, found, lambda arm: 100 * arm.hurt.value, "answers spoiled, %"),
-        _curve("cost", axis, found, lambda arm: arm.tokens, "tokens a task"),
+        _curve("harm", axis, found, lambda arm: 100 * arm.hurt.value, "answers hurt, %"),
+        _curve("cost", axis, found, lambda arm: arm.tokens, "tokens per task"),
     ]
 
 
@@ -103,7 +103,7 @@ def _curve(
             axes.axhline(base, color=GREY, linestyle=":", linewidth=1, label="no memory")
         axes.set_xlabel(AXES[axis])
         axes.set_ylabel(label)
-        axes.set_title(f"{what.capitalize()} against {axis}")
+        axes.set_title(f"{what.capitalize()} by {axis}")
         axes.legend(loc="best")
 
     return draw(f"{what}-{axis}", f"{what.capitalize()} by {axis}", "", 2.6, paint)
