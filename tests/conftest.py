@@ -21,6 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.engine)
         if item.get_closest_marker("engine"):
             item.add_marker(pytest.mark.xdist_group("engine"))
+        if item.get_closest_marker("slow"):  # simulations run the same lines for minutes
+            item.add_marker(pytest.mark.no_cover)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

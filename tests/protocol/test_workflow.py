@@ -74,7 +74,7 @@ def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_agai
     asyncio.run(open_test_side(space, setup, model, nobody))
     report = write_report(space)
     assert report.summary["failed_passes"]["test"] == dict.fromkeys(names, 1)
-    assert "On the test side 7 passes failed (none 1, notes 1" in report.text
+    assert "On the test side, 7 passes failed (none 1, notes 1" in report.text
     assert report.summary["arms"]["baseline"]["n"] == ROWS
     before = len(whole.prompts)
     asyncio.run(open_test_side(space, setup, whole, nobody, retry_failed=True))
