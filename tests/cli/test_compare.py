@@ -54,7 +54,7 @@ def test_every_memory_is_put_whole_into_the_prompt_and_compared(heedful, asked):
     [
         (("golf", "--memory", "a=b"), "no benchmark 'golf'"),
         (("svamp", "--memory", "nothing"), "is not NAME=FILE"),
-        (("svamp", "--memory", "a=/nowhere.txt"), "cannot be read"),
+        (("svamp", "--memory", "a=/nowhere.txt"), "cannot read"),
     ],
 )
 def test_mistakes_get_one_sentence(heedful, words, says):
