@@ -198,7 +198,7 @@ def test_a_policy_that_cannot_be_carried_out_is_refused(policy, says_what):
 @pytest.mark.parametrize("critic", [ReflectSource(), VerifySource()])
 def test_a_critic_of_the_memory_free_answer_needs_one(policy, critic):
     sources = {"rule": RetrySource(), "critic": critic}
-    with pytest.raises(PolicyError, match="'critic' works on a memory-free first pass"):
+    with pytest.raises(PolicyError, match="'critic' needs a memory-free first pass"):
         Controller(model=says(UNSURE), policy=policy, sources=sources)
     Controller(model=says(UNSURE), policy=Policy(sources=("critic",)), sources=sources)
 
@@ -206,7 +206,7 @@ def test_a_critic_of_the_memory_free_answer_needs_one(policy, critic):
 def test_a_signal_that_the_model_cannot_give_is_refused_with_what_to_do():
     silent = ScriptedModel(script={}, traits=Traits(name="silent", logprobs=False, fingerprint="x"))
     with pytest.raises(
-        PolicyError, match=r"needs logprobs, which silent does not give; choose agreement or ptrue"
+        PolicyError, match=r"needs logprobs, which silent does not return; choose agreement or ptrue"
     ):
         controller(arms.choose("rule", 0.0, 0.0), silent)
     narrow = ScriptedModel(script={}, traits=Traits(name="narrow", top_logprobs=1, fingerprint="x"))
@@ -244,6 +244,6 @@ def test_the_outcome_tells_settings_enough_to_rebuild_the_second_pass():
 
 def test_a_pattern_that_is_no_regular_expression_is_refused_before_the_model_is_asked():
     model = says(UNSURE)
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a regular expression"):
         controller(arms.never(), model).answer_sync(Task(question="?", answer_pattern="("))
     assert model.prompts == []

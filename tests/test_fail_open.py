@@ -92,7 +92,10 @@ BROKEN_LOGPROBS: dict[str, tuple[Callable[[str], Play], str]] = {
     "all zero": (lambda text: answers(text, 0.0), "all 0"),
     "below -1000": (lambda text: answers(text, -1e6), "-1e+06"),
     "above zero": (lambda text: answers(text, 0.5), "0.5"),
-    "other tokens": (lambda text: answers_in_tokens(text, words("something else", -0.1)), "do not rebuild"),
+    "other tokens": (
+        lambda text: answers_in_tokens(text, words("something else", -0.1)),
+        "do not match",
+    ),
 }
 """Ways in which an answer comes without a confidence, and what is then said."""
 

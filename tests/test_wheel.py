@@ -67,7 +67,7 @@ def test_the_core_governs_a_bank_and_is_sound(core: Installed) -> None:
     notes = core.folder / "more.txt"
     notes.write_text("Brightwater ships parcels by tram.\n")
     assert core.run("bank", "import", str(notes), "--bank", "c").returncode == 0
-    assert "no entry of bank c has to go" in core.run("govern", "--bank", "c").stdout
+    assert "no entry of bank c needs to be retired" in core.run("govern", "--bank", "c").stdout
     found = core.run("doctor")
     assert (found.returncode, found.stderr) == (0, "")
 

@@ -66,13 +66,13 @@ def test_a_metric_of_ones_own_is_found_beside_the_study(tmp_path):
     (tmp_path / "mine.py").write_text("def near(answer, target):\n    return answer[0] == target[0]\n")
     assert metric_named("python:mine:near", tmp_path)("apple", "apricot")
     assert "answer[0]" in metric_source("python:mine:near", tmp_path)
-    with pytest.raises(UsageError, match="python:mine:near does not load"):
+    with pytest.raises(UsageError, match="cannot load the metric python:mine:near"):
         metric_named("python:mine:near", tmp_path / "elsewhere")
 
 
 def test_a_metric_that_does_not_compile_is_a_users_mistake(tmp_path):
     (tmp_path / "mine.py").write_text("def near(answer target)")
-    with pytest.raises(UsageError, match="python:mine:near does not load"):
+    with pytest.raises(UsageError, match="cannot load the metric python:mine:near"):
         metric_named("python:mine:near", tmp_path)
 
 

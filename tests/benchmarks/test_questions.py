@@ -34,7 +34,7 @@ def test_another_choice_is_another_question():
 def test_an_id_that_stands_twice_is_refused(tmp_path):
     rows = [{"id": id, "question": f"{id}?", "answer": "x"} for id in ("a", "b", "a")]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(UsageError, match="the id 'a' twice"):
+    with pytest.raises(UsageError, match="the id 'a' more than once"):
         read_items(tmp_path / "q.jsonl")
 
 

@@ -74,14 +74,14 @@ def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("bank", "show", "x", "--bank", "nope"), "there is no bank 'nope'"),
+        (("bank", "show", "x", "--bank", "nope"), "unknown bank 'nope'"),
         (("bank", "import", "missing.jsonl"), "cannot read missing.jsonl"),
-        (("bank", "retire", "x"), "there is no bank 'default'"),
+        (("bank", "retire", "x"), "unknown bank 'default'"),
         (("why", "abc"), "not a recorded decision"),
         (("weights", "path", "gpt-9"), "unknown weights 'gpt-9'"),
         (("weights", "pull", "gpt-9"), "unknown weights 'gpt-9'"),
         (("probe", "not a url"), "is not a valid URL"),
-        (("ask", "x", "--bank", "nope"), "there is no bank 'nope'"),
+        (("ask", "x", "--bank", "nope"), "unknown bank 'nope'"),
         (("ask", "x", "--url", "ftp://x"), "is not a supported URL"),
     ],
 )

@@ -52,7 +52,7 @@ def test_every_memory_is_put_whole_into_the_prompt_and_compared(heedful, asked):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("golf", "--memory", "a=b"), "no benchmark 'golf'"),
+        (("golf", "--memory", "a=b"), "unknown benchmark 'golf'"),
         (("svamp", "--memory", "nothing"), "is not NAME=FILE"),
         (("svamp", "--memory", "a=/nowhere.txt"), "cannot read"),
     ],

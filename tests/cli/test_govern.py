@@ -115,11 +115,9 @@ def one_sentence(done, says):
 def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
     asyncio.run(store.put("other", [new_entry("Something else.", kind="rule")]))
     where = ("--study", str(study))
-    one_sentence(heedful("govern", "--bank", "nowhere"), "no bank 'nowhere'")
+    one_sentence(heedful("govern", "--bank", "nowhere"), "unknown bank 'nowhere'")
     one_sentence(heedful("govern", "--bank", "rules", *where, "--source", "x"), "has no bank 'x'")
-    one_sentence(
-        heedful("govern", "--bank", "other", *where, "--source", "rules"), "holds none of the entries"
-    )
+    one_sentence(heedful("govern", "--bank", "other", *where, "--source", "rules"), "has none of the entries")
     (study / "ledger.jsonl").write_text("")
     one_sentence(heedful("govern", "--bank", "rules", *where), "is empty: heedful study record")
     one_sentence(heedful("govern", "--bank", "rules", "--confidence", "2"), "between 0 and 1")
@@ -127,7 +125,7 @@ def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
 
 
 def test_nothing_known_condemns_nobody(heedful, store):
-    assert "no entry of bank rules has to go" in heedful("govern", "--bank", "rules").out
+    assert "no entry of bank rules needs to be retired" in heedful("govern", "--bank", "rules").out
     assert (
         json.loads(heedful("bank", "evidence", "--bank", "rules", "--json").out)["entries"][0]["tasks"] == 0
     )

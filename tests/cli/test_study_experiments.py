@@ -148,7 +148,7 @@ def test_refine_refuses_a_locked_study(heedful, study):
         (("counterfactual", "--edits", "/nowhere"), "cannot be read"),
         (("controls", "--kind", "rude"), "no kind of bad entry 'rude'"),
         (("controls", "--rate", "2"), "between 0 and 1"),
-        (("sensitivity", "--size", "3"), "a size lies above 0"),
+        (("sensitivity", "--size", "3"), "--size must be above 0"),
     ],
 )
 def test_mistakes_get_one_sentence_and_no_call_is_made(heedful, study, server, words, says):

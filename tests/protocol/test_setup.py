@@ -21,7 +21,7 @@ def test_a_test_question_inside_a_bank_is_refused(study):
 def test_benchmark_data_that_are_not_there_are_named(tmp_path, monkeypatch):
     monkeypatch.delenv("HEEDFUL_DATA", raising=False)
     (tmp_path / "s.toml").write_text('name = "s"\nbenchmark = "svamp"\n[sources.retry]\nkind = "retry"\n')
-    with pytest.raises(MissingError, match="set HEEDFUL_DATA or give --data"):
+    with pytest.raises(MissingError, match="set HEEDFUL_DATA or use --data"):
         prepare(tmp_path / "s.toml", None)
     (tmp_path / "svamp").mkdir()
     (tmp_path / "svamp" / "train.jsonl").write_text("{}")

@@ -46,7 +46,10 @@ from tests.protocol.shelves import ROWS, STUDY
         ("seeds = []\n" + STUDY, "length >= 1.*seeds"),
         ("seeds = [1, 1]\n" + STUDY, "a seed twice"),
         (STUDY.replace('test = "test.jsonl"\n', ""), "file, or fit and test"),
-        (STUDY.replace("[sources.notes]", 'answer_pattern = "("\n[sources.notes]'), "no regular expression"),
+        (
+            STUDY.replace("[sources.notes]", 'answer_pattern = "("\n[sources.notes]'),
+            "not a regular expression",
+        ),
         (STUDY.replace('"test.jsonl"', '"empty.jsonl"'), "no rows on the test side"),
     ],
 )

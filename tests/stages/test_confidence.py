@@ -67,12 +67,12 @@ def test_no_answer_is_least_sure():
 @pytest.mark.parametrize(
     ("tokens", "complaint"),
     [
-        ((), "gave no log-probs"),
+        ((), "returned no log-probs"),
         ((Token("6", 0.0),), "all 0"),
         ((Token("6", -1200.0),), "-1200"),
         ((Token("6", math.nan),), "nan"),
         ((Token("6", 0.7),), "0.7"),
-        ((Token("7", -0.1),), "do not rebuild"),
+        ((Token("7", -0.1),), "do not match its text"),
     ],
 )
 def test_logprobs_that_cannot_be_true_are_refused_by_the_endpoints_name(tokens, complaint):

@@ -1,4 +1,4 @@
-"""What is asked and when an answer is right: one short file a benchmark, one line here."""
+"""Benchmarks: questions and their grading, one short file each and one line here."""
 
 from heedful.plugins import Registry
 from heedful.ports import Benchmark

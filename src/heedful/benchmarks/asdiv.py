@@ -1,4 +1,4 @@
-"""ASDiv: diverse word problems (Miao et al. 2020); numeric rows, official folds 0–3 to fit, 4 to test."""
+"""ASDiv: diverse word problems (Miao et al. 2020); numeric rows, official folds 0–3 for fit, 4 for test."""
 
 from heedful.benchmarks.word_problems import DataFile, WordProblems
 from heedful.types import Item, Side

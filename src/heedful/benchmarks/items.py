@@ -1,4 +1,4 @@
-"""Questions with their targets, read from JSONL files that are checked by sha256."""
+"""Questions with their targets, read from JSONL files and checked by sha256."""
 
 import os
 import re
@@ -14,28 +14,28 @@ from heedful.types import Item
 
 
 def data_folder(given: Path | None) -> Path:
-    """Where the benchmark files are: as given, or HEEDFUL_DATA."""
+    """The folder of the benchmark files: the given one, or HEEDFUL_DATA."""
     folder = given or (Path(os.environ["HEEDFUL_DATA"]) if os.environ.get("HEEDFUL_DATA") else None)
     if folder is None:
-        raise MissingError("the benchmark data are not here: set HEEDFUL_DATA or give --data FOLDER")
+        raise MissingError("no folder of benchmark data is set; set HEEDFUL_DATA or use --data FOLDER")
     if not folder.is_dir():
-        raise MissingError(f"the data folder {folder} does not exist; set HEEDFUL_DATA or give --data FOLDER")
+        raise MissingError(f"the data folder {folder} does not exist; set HEEDFUL_DATA or use --data FOLDER")
     return folder
 
 
 def read_items(file: Path, digest: str | None = None) -> list[Item]:
-    """The rows of a file; one whose sha256 is not the pinned one is refused."""
+    """The rows of a file; a file with the wrong sha256 is rejected."""
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise MissingError(f"the data file {file} cannot be read: {error.strerror}") from error
-    found = sha256(content).hexdigest()
-    if digest is not None and found != digest:
-        raise UsageError(f"{file} has sha256 {found}, expected {digest}; get the published file again")
+        raise MissingError(f"cannot read the data file {file}: {error.strerror}") from error
+    actual = sha256(content).hexdigest()
+    if digest is not None and actual != digest:
+        raise UsageError(f"{file} has sha256 {actual}, expected {digest}; get the published file again")
     lines = enumerate(content.split(b"\n"), start=1)
     items = [_item(file, number, line) for number, line in lines if line.strip()]
-    if twice := [id for id, count in Counter(item.id for item in items).items() if count > 1]:
-        raise UsageError(f"{file} has the id {twice[0]!r} twice; give each question an id of its own")
+    if repeated := [id for id, count in Counter(item.id for item in items).items() if count > 1]:
+        raise UsageError(f"{file} has the id {repeated[0]!r} more than once; give each question a unique id")
     return items
 
 
@@ -47,22 +47,22 @@ def _item(file: Path, number: int, line: bytes) -> Item:
 
 
 def with_choices(item: Item) -> str:
-    """The question with its choices under it, one a line."""
+    """The question followed by its choices, one per line."""
     return "\n".join([item.question, *(f"{choice.label}. {choice.text}" for choice in item.choices)])
 
 
 def normal_question(text: str) -> str:
-    """A question's text for finding it again elsewhere: letters and digits only, lower case."""
+    """A question's text in normal form for comparisons: lower case, letters and digits only."""
     return " ".join("".join(char if char.isalnum() else " " for char in text.casefold()).split())
 
 
 def bare_question(text: str) -> str:
-    """A question without the choices that may stand under it."""
+    """A question without the choices that may follow it."""
     return re.split(r"\n[A-E]\. ", text, maxsplit=1)[0]
 
 
 def items_digest(items: Sequence[Item]) -> str:
-    """A digest of the questions, with their choices if any, and targets in their order."""
+    """A digest of the questions, their choices if any, and their targets, in order."""
     hasher = sha256()
     for item in items:
         choices = [item.choices] if item.choices else []

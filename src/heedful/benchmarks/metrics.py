@@ -1,4 +1,4 @@
-"""When an answer is right: each metric compares what a model answered with the target."""
+"""Metrics: each compares an answer with the target."""
 
 import importlib
 import importlib.util
@@ -25,7 +25,7 @@ NUMBER_WORDS = {word: Fraction(value) for value, word in enumerate(_SMALL.split(
 
 
 def read_number(text: str) -> Fraction | None:
-    """The first number of an answer: 1,250 · $3.50 · 3/4 · 1 1/2 · seven · 12 apples."""
+    """The first number in an answer: 1,250 · $3.50 · 3/4 · 1 1/2 · seven · 12 apples."""
     match = _NUMBER.search(text)
     if match is None:
         words = re.findall(r"[a-z]+", text.casefold())
@@ -42,16 +42,16 @@ def read_number(text: str) -> Fraction | None:
 
 
 def same_number(answer: str, target: str) -> bool:
-    """Equal, or equal after rounding to the target's digits when the target is a rounded decimal."""
-    found, wanted = read_number(answer), read_number(target)
-    if found is None or wanted is None:
+    """Equal, or equal after rounding to the target's digits if the target is a decimal."""
+    number, expected = read_number(answer), read_number(target)
+    if number is None or expected is None:
         return False
     digits = len(target.partition(".")[2])
-    return found == wanted or (digits > 0 and round(found, digits) == wanted)
+    return number == expected or (digits > 0 and round(number, digits) == expected)
 
 
 def same_choice(answer: str, target: str) -> bool:
-    """The same letter, whatever stands around it."""
+    """The same letter, regardless of the text around it."""
     letter = re.search(r"(?<![A-Za-z])([A-Za-z])(?![A-Za-z])", answer)
     return letter is not None and letter[1].upper() == target.strip().upper()
 
@@ -61,12 +61,12 @@ def exactly(answer: str, target: str) -> bool:
 
 
 def same_text(answer: str, target: str) -> bool:
-    """Equal but for case, punctuation, articles and spaces."""
+    """Equal up to case, punctuation, articles and spaces."""
     return _normal(answer) == _normal(target)
 
 
 def contains_text(answer: str, target: str) -> bool:
-    """The target stands in the answer as whole words."""
+    """The answer contains the target as whole words."""
     return f" {_normal(target)} " in f" {_normal(answer)} "
 
 
@@ -76,7 +76,7 @@ def _normal(text: str) -> str:
 
 
 def json_path(path: str) -> Metric:
-    """The value at a dotted path of a JSON answer equals the target."""
+    """The value at a dotted path in a JSON answer equals the target."""
 
     def same_value(answer: str, target: str) -> bool:
         try:
@@ -102,9 +102,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 
 def metric_named(name: str, folder: Path = Path()) -> Metric:
-    """A metric by name, `json:PATH`, or `python:MODULE:FUNCTION` of the user's own.
+    """A metric by name, `json:PATH`, or the user's own `python:MODULE:FUNCTION`.
 
-    MODULE is a file in the folder (`MODULE.py`), or whatever Python can import.
+    MODULE is a file in the folder (`MODULE.py`), or any module that Python can import.
     """
     if name in METRICS:
         return METRICS[name]
@@ -113,17 +113,17 @@ def metric_named(name: str, folder: Path = Path()) -> Metric:
     if name.startswith("python:"):
         return _own(name.removeprefix("python:"), folder)
     raise UsageError(
-        f"there is no metric {name!r}; choose {', '.join(METRICS)}, json:PATH or python:MODULE:FUNCTION"
+        f"unknown metric {name!r}; choose {', '.join(METRICS)}, json:PATH or python:MODULE:FUNCTION"
     )
 
 
 def metric_file(name: str) -> str:
-    """The file beside the study in which a metric of the user's own may be; empty for heedful's."""
+    """The file next to the study that may contain the user's own metric; empty for built-in metrics."""
     return f"{name.split(':')[1]}.py" if name.startswith("python:") else ""
 
 
 def metric_source(name: str, folder: Path = Path()) -> str:
-    """The code around a metric of the user's own; empty for heedful's, and where it cannot be read."""
+    """The source file of the user's own metric; empty for built-in metrics, or if it is unreadable."""
     if not name.startswith("python:"):
         return ""
     try:
@@ -138,7 +138,7 @@ def _own(place: str, folder: Path) -> Metric:
     try:
         metric: Metric = getattr(_module(module, folder), function)
     except Exception as error:  # the module is the user's own code and may raise anything
-        raise UsageError(f"the metric python:{place} does not load: {error}") from error
+        raise UsageError(f"cannot load the metric python:{place}: {error}") from error
     return metric
 
 

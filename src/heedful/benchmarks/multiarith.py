@@ -1,4 +1,4 @@
-"""MultiArith: word problems of several steps (Roy and Roth 2015)."""
+"""MultiArith: multi-step word problems (Roy and Roth 2015)."""
 
 from heedful.benchmarks.word_problems import DataFile, WordProblems, worked_equation
 

@@ -11,13 +11,13 @@ from heedful.memory.entries import new_entry
 from heedful.types import Entry, Item, Side, Task
 
 INSTRUCTIONS = 'Choose the best answer. Reply with "Answer:" and its letter only.'
-"""Names no letter: with `like this: Answer: B` the measuring model said B to 15 of 24 questions."""
+"""It names no letter: with `like this: Answer: B` Qwen2.5-Coder-1.5B answered B to 15 of 24 questions."""
 LETTER_ANSWER = r"(?:Answer:\s*|^\s*)\(?([A-E])\b"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultipleChoice:
-    """Questions with lettered answers; train and dev rows are the fit side."""
+    """Questions with lettered answers; the train and dev rows form the fit side."""
 
     name: str
     files: Mapping[Side, tuple[DataFile, ...]]
@@ -39,6 +39,6 @@ class MultipleChoice:
         return same_choice(answer, item.answer)
 
     def exemplar(self, item: Item) -> Entry | None:
-        """The question with its right letter."""
+        """The question with the letter of the right answer."""
         response = f"Answer: {item.answer}"
         return new_entry(with_choices(item), kind="exemplar", response=response, id=item.id, source=self.name)

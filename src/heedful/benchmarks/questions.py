@@ -1,4 +1,4 @@
-"""A person's own questions: one JSONL file, or one for each side."""
+"""The user's own questions: one JSONL file, or one per side."""
 
 import random
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from heedful.types import Entry, Item, Side, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnQuestions:
-    """Rows of `id`, `question`, `answer`, and `choices` if any, which are shown under the question.
+    """Rows of `id`, `question`, `answer` and optional `choices`, which are shown below the question.
 
-    A single file is halved into the sides by `seed`.
+    A single file is split in half into the two sides, by `seed`.
     """
 
     name: str
@@ -28,7 +28,7 @@ class OwnQuestions:
     max_tokens: int = 64
     seed: int = 0
     folder: Path = Path()
-    """Where a metric of the user's own is looked for."""
+    """The folder to search for the user's own metric."""
 
     def load(self, data: Path, side: Side) -> Sequence[Item]:
         if self.test is not None:

@@ -18,14 +18,14 @@ LAST_NUMBER = (
     r"(?:\d+ \d+/\d+|(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+|\s?/\s?\d+)?|\.\d+)"
     rf"|(?i:(?<=answer: )(?:{'|'.join(NUMBER_WORDS)})\b)"
 )
-"""The last number of a text is its answer, with or without `Answer:` before it, so that memory that
-teaches the form gains nothing over a first pass that says the same in its own words. In words (`seven`)
-it counts after `Answer:` only: elsewhere `one` is rarely a number."""
+"""The last number in a text is the answer, with or without `Answer:` before it. Otherwise memory that teaches
+the format would gain over a first pass with the same answer in other words. A number word (`seven`) counts
+only after `Answer:`, because elsewhere `one` is rarely a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A file of the data folder with its sha256."""
+    """A file in the data folder with its sha256."""
 
     path: str
     sha256: str
@@ -33,14 +33,14 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordProblems:
-    """Word problems with a worked equation for each, from which exemplars are made."""
+    """Word problems; the worked equation of a problem becomes its exemplar."""
 
     name: str
     files: Mapping[Side, DataFile]
     worked: Callable[[Item], str | None]
-    """An item's solution as a line that ends in `Answer: N`; None where it has none."""
+    """An item's solution as a line that ends in `Answer: N`; None if it has none."""
     belongs: Callable[[Item, Side], bool] = lambda item, side: True
-    """Which rows of a file are on a side, for sets that come in one file."""
+    """Whether a row is on a side, for benchmarks with a single file."""
     instructions: str = INSTRUCTIONS
     max_tokens: int = 160
 

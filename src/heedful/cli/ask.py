@@ -1,4 +1,4 @@
-"""`heedful ask`: one question through the control loop."""
+"""`heedful ask`: answer one question with the control loop."""
 
 from typing import Annotated
 
@@ -17,19 +17,19 @@ def ask(
     signal: Annotated[str, typer.Option(help="How confidence is measured.")] = "mean",
     threshold: Annotated[float, typer.Option(help="Consult memory below this confidence.")] = -0.1,
     margin: Annotated[float, typer.Option(help="Accept a second answer that is surer by this much.")] = 0.0,
-    placement: Annotated[Placement, typer.Option(help="Where memory stands in the prompt.")] = "auto",
+    placement: Annotated[Placement, typer.Option(help="Where to put memory in the prompt.")] = "auto",
     recall: Annotated[
-        str, typer.Option(help="How entries are found: dense, bm25, bm25_rerank, or a plug-in's way.")
+        str, typer.Option(help="Recall method: dense, bm25, bm25_rerank, or one from a plug-in.")
     ] = "dense",
-    similarity: Annotated[float, typer.Option(help="Least cosine similarity of dense recall.")] = 0.6,
-    limit: Annotated[int, typer.Option(min=1, help="Most entries in a prompt.")] = 3,
+    similarity: Annotated[float, typer.Option(help="Minimum cosine similarity of dense recall.")] = 0.6,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries in a prompt.")] = 3,
     instructions: Annotated[str, typer.Option(help="The system message.")] = "Answer in a few words.",
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum length of an answer in tokens.")] = 64,
     logprobs: Annotated[
-        bool, typer.Option(help="Ask the endpoint for log-probs; agreement and ptrue need none.")
+        bool, typer.Option(help="Request log-probs; agreement and ptrue do not need them.")
     ] = True,
     patience: Annotated[
-        float, typer.Option(min=0.1, help="Seconds after the first answer; past them it stands.")
+        float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")
     ] = 60.0,
     url: Url = None,
     model: ModelName = None,
@@ -52,7 +52,7 @@ def ask(
     policy = policy_of(arm, "memory", signal, threshold, margin)
     try:
         opened = open_store(store)
-    except StoreError as error:  # memory can never take an answer away
+    except StoreError as error:  # a memory failure never costs the answer
         say(f"heedful: answering without memory: {error}")
         memory: Bank = MemoryBank(bank, ())
         journal = None
@@ -81,7 +81,7 @@ def ask(
     console = result()
     console.print(outcome.answer, markup=False)
     recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
-    console.print(_story(outcome, recorded), style="dim", markup=False)
+    console.print(_decision_line(outcome, recorded), style="dim", markup=False)
 
 
 def summary(outcome: Outcome) -> dict[str, object]:
@@ -98,11 +98,11 @@ def summary(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _story(outcome: Outcome, recorded: bool) -> str:
+def _decision_line(outcome: Outcome, recorded: bool) -> str:
     confidence = "unknown" if outcome.confidence is None else f"{outcome.confidence:.2f}"
-    said = f"{outcome.route.choice} ({outcome.route.reason}, confidence {confidence})"
+    line = f"{outcome.route.choice} ({outcome.route.reason}, confidence {confidence})"
     if outcome.verdict is not None:
-        said += f" → {outcome.verdict.choice} ({outcome.verdict.reason})"
+        line += f" → {outcome.verdict.choice} ({outcome.verdict.reason})"
     calls = "1 call" if outcome.calls == 1 else f"{outcome.calls} calls"
     record = f"heedful why {outcome.decision}" if recorded else "not recorded"
-    return f"{said}, {calls}; {record}"
+    return f"{line}, {calls}; {record}"

@@ -1,4 +1,4 @@
-"""`heedful bank`: what is in memory."""
+"""`heedful bank`: manage memory entries."""
 
 import asyncio
 from collections import Counter
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from heedful.memory import SqliteStore
 
 app = typer.Typer(
-    help="Import, look at, retire and export memory entries.", no_args_is_help=True, rich_markup_mode=None
+    help="Import, inspect, retire and export memory entries.", no_args_is_help=True, rich_markup_mode=None
 )
 
-EntryId = Annotated[str, typer.Argument(help="The entry's id, or a beginning of it.", metavar="ENTRY")]
-Reason = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the entry.")]
+EntryId = Annotated[str, typer.Argument(help="The entry's id or a unique id prefix.", metavar="ENTRY")]
+Reason = Annotated[str, typer.Option("--reason", "-r", help="The reason, stored with the entry.")]
 FormatName = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="jsonl, text, tfgrpo, tfgrpo-yaml, ace, mem0 or a plug-in's "
-        "[default: by the file's ending and content].",
+        help="File format: jsonl, text, tfgrpo, tfgrpo-yaml, ace, mem0 or one from a plug-in "
+        "[default: by the file's extension and content].",
     ),
 ]
 
@@ -36,46 +36,46 @@ FormatName = Annotated[
 @app.command("import")
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="JSON lines, a text list, or a file of another tool (see --format).")
+        Path, typer.Argument(help="JSON lines, a text list, or another tool's file (see --format).")
     ],
     bank: BankName = "default",
     format: FormatName = None,
-    kind: Annotated[Kind, typer.Option(help="Kind of entries that do not say theirs.")] = "rule",
+    kind: Annotated[Kind, typer.Option(help="Kind of entries that do not specify one.")] = "rule",
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Import the good lines of a file that has bad ones.")
+        bool, typer.Option("--skip-bad", help="Skip unreadable lines and import the rest.")
     ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Add the entries of a file: all of them, or none when a line is bad (unless --skip-bad)."""
+    """Add the entries of a file: all of them, or none if a line is unreadable (unless --skip-bad)."""
     from heedful.cli.resources import open_store
     from heedful.memory.formats import read_entries
 
     entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
     new = asyncio.run(open_store(store).put(bank, entries))
     for number, problem in bad:
-        say(f"heedful: {file.name} line {number} was left out: {problem}")
+        say(f"heedful: skipped line {number} of {file.name}: {problem}")
     if json:
         skipped = [{"line": number, "problem": problem} for number, problem in bad]
         print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
         return
-    known = f", {len(entries) - new} were there already" if new < len(entries) else ""
+    known = f", {len(entries) - new} already present" if new < len(entries) else ""
     result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
 
 
 @app.command()
 def add(
-    text: Annotated[str, typer.Argument(help="What the entry says; of an exemplar, the problem.")],
+    text: Annotated[str, typer.Argument(help="The entry's text; of an exemplar, the problem.")],
     bank: BankName = "default",
     kind: Annotated[Kind, typer.Option(help="Kind of the entry.")] = "rule",
-    response: Annotated[str, typer.Option(help="Of an exemplar: the worked answer.")] = "",
-    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be given several times.")] = None,
-    source: Annotated[str, typer.Option(help="Where it comes from.")] = "command line",
-    id: Annotated[str, typer.Option(help="Its id; an id that exists gets a new version.")] = "",
+    response: Annotated[str, typer.Option(help="The worked answer of an exemplar.")] = "",
+    tag: Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")] = None,
+    source: Annotated[str, typer.Option(help="Where the entry comes from.")] = "command line",
+    id: Annotated[str, typer.Option(help="The entry's id; an existing id gets a new version.")] = "",
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Add one entry, or a new version of one."""
+    """Add an entry, or a new version of an existing one."""
     from heedful.cli.resources import open_store
     from heedful.errors import UsageError
     from heedful.memory.entries import new_entry
@@ -90,7 +90,7 @@ def add(
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
-    result().print(f"{entry.id} {'added to' if new else 'was already in'} bank {bank}", markup=False)
+    result().print(f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False)
 
 
 @app.command()
@@ -99,7 +99,9 @@ def ls(
         str | None, typer.Option("--bank", "-b", help="Name of the bank [default: all banks].")
     ] = None,
     state: Annotated[State | None, typer.Option(help="Only entries in this state.")] = None,
-    sort: Annotated[Literal["age", "harm"], typer.Option(help="Oldest, or most harmful, first.")] = "age",
+    sort: Annotated[
+        Literal["age", "harm"], typer.Option(help="Sort oldest first, or most harmful first.")
+    ] = "age",
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -110,17 +112,17 @@ def ls(
     if bank is not None:
         require_bank(opened, bank)
     names = [bank] if bank is not None else list(asyncio.run(opened.banks()))
-    found = {
+    banks = {
         name: [e for e in _sorted(opened, name, sort) if state is None or e.state == state] for name in names
     }
     if json:
         print_json(
-            {"banks": {name: [_fields(entry) for entry in entries] for name, entries in found.items()}}
+            {"banks": {name: [_fields(entry) for entry in entries] for name, entries in banks.items()}}
         )
         return
-    if not found:
-        say("no bank yet: heedful bank import FILE makes one")
-    for name, entries in found.items():
+    if not banks:
+        say("no bank yet: heedful bank import FILE creates one")
+    for name, entries in banks.items():
         _draw(name, entries)
 
 
@@ -132,16 +134,16 @@ def evidence(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Show what each entry did: uses, helps, hurts, mean utility with its interval."""
+    """Show the effect of each entry: uses, helps, hurts, and mean utility with its interval."""
     from heedful.cli.govern import bank_standings, standing_fields
     from heedful.cli.resources import open_store, require_bank
     from heedful.governance.evidence import by_harm
 
     opened = open_store(store)
     require_bank(opened, bank)
-    found = by_harm(bank_standings(opened, bank, study, source))
+    standings = by_harm(bank_standings(opened, bank, study, source))
     if json:
-        print_json({"bank": bank, "entries": [standing_fields(one) for one in found]})
+        print_json({"bank": bank, "entries": [standing_fields(standing) for standing in standings]})
         return
     from rich.markup import escape
     from rich.table import Table
@@ -153,16 +155,17 @@ def evidence(
             no_wrap=heading != "text",
             justify="left" if heading in ("id", "state", "text") else "right",
         )
-    for one in found:
-        mean = f"{one.mean:+.2f} [{one.low:+.2f}, {one.high:+.2f}]" if one.tasks else "not used"
-        counts = (str(n) for n in (one.uses, one.tasks, one.helps, one.hurts))
-        table.add_row(escape(one.entry.id), *counts, mean, escape(_state(one.entry)), escape(one.entry.text))
+    for standing in standings:
+        entry, interval = standing.entry, f"[{standing.low:+.2f}, {standing.high:+.2f}]"
+        mean = f"{standing.mean:+.2f} {interval}" if standing.tasks else "not used"
+        counts = (str(n) for n in (standing.uses, standing.tasks, standing.helps, standing.hurts))
+        table.add_row(escape(entry.id), *counts, mean, escape(_state(entry)), escape(entry.text))
     result().print(table)
 
 
 @app.command()
 def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: Json = False) -> None:
-    """Show an entry: content, versions, changes of state, evidence."""
+    """Show an entry: content, versions, state changes, evidence."""
     from dataclasses import asdict
     from datetime import datetime
 
@@ -186,7 +189,7 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     lines += [f"  → {found.response}"] if found.response else []
     lines += [f"  tags: {', '.join(found.tags)}"] if found.tags else []
     lines += [f"  source: {found.source}"] if found.source else []
-    lines += [f"  version: {found.digest[:12]} ({len(versions)} in all)"]
+    lines += [f"  version: {found.digest[:12]} ({len(versions)} in total)"]
     lines += [f"  evidence: {len(evidence)} uses, {seen['help']} helps, {seen['hurt']} hurts"]
     for change in history:
         when, why = datetime.fromtimestamp(change.at), change.reason or "no reason given"
@@ -206,7 +209,7 @@ def retire(
 def restore(
     entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
 ) -> None:
-    """Make a retired, quarantined or protected entry an ordinary one again."""
+    """Make a retired, quarantined or protected entry active again."""
     _change(entry, "active", reason, bank, store, json)
 
 
@@ -220,13 +223,13 @@ def protect(
 
 @app.command()
 def export(
-    file: Annotated[Path | None, typer.Argument(help="Where to [default: standard output].")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Output file [default: standard output].")] = None,
     bank: BankName = "default",
     format: FormatName = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Write a bank in a format that `import` reads back; only JSON lines keep everything."""
+    """Write a bank in a format that `import` can read; only JSON lines preserve everything."""
     from heedful.cli.resources import open_store, require_bank
     from heedful.errors import UsageError
     from heedful.memory.formats import format_of, write_entries
@@ -240,7 +243,7 @@ def export(
     try:
         old = file.read_text(encoding="utf-8") if file is not None and file.exists() else ""
         chosen = format or ("jsonl" if file is None else format_of(file, old))
-        if chosen != "jsonl":  # no other format can say that an entry is retired
+        if chosen != "jsonl":  # no other format can express that an entry is retired
             entries = [entry for entry in entries if entry.live]
         written = write_entries(entries, chosen, old)
         if file is None:
@@ -250,7 +253,7 @@ def export(
         part.write_text(written, encoding="utf-8")
         part.replace(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be written: {getattr(error, 'strerror', error)}") from error
+        raise UsageError(f"cannot write {file}: {getattr(error, 'strerror', error)}") from error
     say(f"{len(entries)} entries written to {file}")
 
 
@@ -260,7 +263,7 @@ def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
         return entries
     from heedful.governance.evidence import by_harm, standings
 
-    return [one.entry for one in by_harm(standings(entries, asyncio.run(store.evidence(bank))))]
+    return [standing.entry for standing in by_harm(standings(entries, asyncio.run(store.evidence(bank))))]
 
 
 def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:

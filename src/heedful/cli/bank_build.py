@@ -1,4 +1,4 @@
-"""`heedful bank build`: a bank from the rows that a study leaves to banks."""
+"""`heedful bank build`: build a bank from the pool rows of a study."""
 
 import asyncio
 from functools import partial
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 WriterUrl = Annotated[str | None, typer.Option(help="Endpoint of the model that writes rules.")]
-WriterModel = Annotated[str | None, typer.Option(help="Its name at the endpoint.")]
+WriterModel = Annotated[str | None, typer.Option(help="Name of that model at the endpoint.")]
 WriterWeights = Annotated[
     str | None, typer.Option(help="Weights of an embedded writer [default: the study's model].")
 ]
@@ -27,18 +27,18 @@ WriterWeights = Annotated[
 def build(
     place: Place,
     kind: Annotated[Literal["exemplars", "worked", "rules"], typer.Option(help="What to build.")],
-    size: Annotated[int, typer.Option(min=1, help="At most this many entries.")] = 50,
-    budget: Annotated[int, typer.Option(min=0, help="At most this many calls of the writer.")] = 200,
+    size: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 50,
+    budget: Annotated[int, typer.Option(min=0, help="Maximum number of calls to the writer.")] = 200,
     writer_url: WriterUrl = None,
     writer_model: WriterModel = None,
     writer_weights: WriterWeights = None,
     out: Annotated[
-        Path | None, typer.Option(help="File of the bank [default: KIND.jsonl in the study's folder].")
+        Path | None, typer.Option(help="Output file [default: KIND.jsonl in the study's folder].")
     ] = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run goes on."""
+    """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run resumes."""
     from heedful.cli.resources import open_minilm
     from heedful.experiments.bank_building import (
         build_exemplars,
@@ -52,26 +52,26 @@ def build(
     model = open_study_model(setup)
     file = out or space.folder / f"{kind}.jsonl"
     with recording_progress() as tell:
-        told = partial(tell, "rollouts")
+        show_progress = partial(tell, "rollouts")
         embedder = open_minilm()
         if kind == "worked":
-            worked, built = asyncio.run(build_worked(space, setup, model, embedder, told))
+            worked, built = asyncio.run(build_worked(space, setup, model, embedder, show_progress))
             write_responses(file, worked)
             _show(built, len(worked), file, json)
             return
         if kind == "exemplars":
-            built = asyncio.run(build_exemplars(space, setup, model, embedder, size, told))
+            built = asyncio.run(build_exemplars(space, setup, model, embedder, size, show_progress))
         else:
             writer = open_writer(model, writer_url, writer_model, writer_weights)
             built = asyncio.run(
-                build_rules(space, setup, model, writer, embedder, size, budget, told, _say_step)
+                build_rules(space, setup, model, writer, embedder, size, budget, show_progress, _say_step)
             )
     write_bank(file, built)
     _show(built, len(built.entries), file, json)
 
 
 def open_writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
-    """The model that writes: an endpoint, other weights, or the study's own model."""
+    """The model that writes rules: an endpoint, other weights, or the study's own model."""
     from heedful.cli.resources import open_model
     from heedful.models.options import ModelOptions
 
@@ -99,10 +99,10 @@ def _show(built: "BankBuild", entries: int, file: Path, json: bool) -> None:
             }
         )
         return
-    said = [f"{entries} entries written to {file}"]
-    said.append(f"  {built.leaked} left out because they are on the test side, or nearly")
-    said.append(f"  {built.rollouts} calls for rollouts")
+    lines = [f"{entries} entries written to {file}"]
+    lines.append(f"  {built.leaked} left out because they match, or nearly match, a test question")
+    lines.append(f"  {built.rollouts} calls for rollouts")
     if built.groups:
-        nonsense = f", {built.nonsense} replies made no sense" if built.nonsense else ""
-        said.append(f"  {built.written} calls of the writer on {built.groups} tasks to learn from{nonsense}")
-    result().print("\n".join(said), markup=False, soft_wrap=True)
+        nonsense = f", {built.nonsense} unusable replies" if built.nonsense else ""
+        lines.append(f"  {built.written} calls to the writer for {built.groups} tasks{nonsense}")
+    result().print("\n".join(lines), markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`heedful demo`: what heedful does, on a made-up company, in three minutes."""
+"""`heedful demo`: a three-minute study of a fictional company."""
 
 import asyncio
 import time
@@ -25,13 +25,13 @@ SIDES = {"fit": "practice questions", "test": "test questions"}
 
 def demo(
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask only this many test questions.", show_default="all")
+        int | None, typer.Option(min=1, help="Maximum number of test questions.", show_default="all")
     ] = None,
     threads: Threads = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Run a small study on a made-up company: no memory, memory always, and heedful."""
+    """Run a small study of a fictional company: no memory, always memory, and heedful."""
     from heedful.cli.resources import open_model, open_store, pull_weights
     from heedful.demo.scenario import entries
     from heedful.models.options import ModelOptions
@@ -48,8 +48,8 @@ def demo(
     if json:
         scores = {arm: asdict(shown.score(arm)) for arm in TITLES}
         harm = [asdict(entry) for entry in shown.entry_scores()]
-        found = {"arms": scores, "seconds": seconds, "harmful_entries": harm}
-        print_json({**found, "decision": outcome.decision, "study": str(folder)})
+        numbers = {"arms": scores, "seconds": seconds, "harmful_entries": harm}
+        print_json({**numbers, "decision": outcome.decision, "study": str(folder)})
         return
     _draw(shown, outcome, opened)
     _draw_next(shown, outcome, folder, seconds)
@@ -62,7 +62,7 @@ async def _run(
     from heedful.memory.journal import SqliteJournal
 
     with recording_progress() as tell:
-        shown = await run_demo(folder, model, limit, lambda side, told: tell(SIDES[side], told))
+        shown = await run_demo(folder, model, limit, lambda side, progress: tell(SIDES[side], progress))
     return shown, await shown.answer(shown.telling(), model, SqliteJournal(store.database))
 
 
@@ -75,7 +75,7 @@ def _draw(shown: "DemoResult", outcome: "Outcome", store: "SqliteStore") -> None
 
     console = result()
     table = Table(box=None, pad_edge=False, title_justify="left")
-    for heading in ("", "right", "95% interval", "helps", "hurts", "calls a question"):
+    for heading in ("", "right", "95% interval", "helps", "hurts", "calls per question"):
         table.add_column(heading, justify="left" if not heading else "right")
     for arm, title in TITLES.items():
         score = shown.score(arm)
@@ -91,7 +91,7 @@ def _draw(shown: "DemoResult", outcome: "Outcome", store: "SqliteStore") -> None
     console.print(table)
     fitted = len(shown.setup.splits.fit)
     console.print(
-        "\nhelps: wrong without memory, right in the end; hurts: the other way round."
+        "\nhelps: wrong without memory, right in the end; hurts: right without memory, wrong in the end."
         f"\nThe policy was chosen on {fitted} other questions and locked before these were asked.",
         style="dim",
     )
@@ -107,7 +107,7 @@ def _draw_harm(shown: "DemoResult", store: "SqliteStore") -> None:
     console = result()
     scores = shown.entry_scores()
     if not scores:
-        console.print("\nNo entry did harm this time.")
+        console.print("\nNo entry did harm in this run.")
         return
     console.print("\n[bold]Entries that did harm[/bold] when memory was always in the prompt")
     for score in scores[:6]:

@@ -1,4 +1,4 @@
-"""`heedful doctor`: is everything in place?"""
+"""`heedful doctor`: check the installation."""
 
 import asyncio
 import importlib
@@ -20,7 +20,7 @@ CORE = ("aiohttp", "bm25s", "jsonschema", "msgspec", "numpy")
 
 
 def doctor(url: Url = None, store: Store = None, json: Json = False) -> None:
-    """Check Python, packages, weights, the store and the endpoint; exit 1 if something must be mended."""
+    """Check Python, packages, weights, the store and the endpoint; exit 1 if something must be fixed."""
     checks: dict[str, Callable[[], str]] = {
         "python": _python,
         "packages": lambda: _versions(CORE, "--force-reinstall heedful"),
@@ -36,7 +36,7 @@ def doctor(url: Url = None, store: Store = None, json: Json = False) -> None:
         print_json({"ok": all(f["ok"] for f in findings), "checks": findings})
     else:
         for finding in findings:
-            mark = "ok  " if finding["ok"] else "MEND"
+            mark = "ok  " if finding["ok"] else "FIX "
             result().print(f"{mark} {finding['name']:<10} {finding['detail']}", markup=False, soft_wrap=True)
     if not all(finding["ok"] for finding in findings):
         raise typer.Exit(1)
@@ -55,7 +55,7 @@ def _python() -> str:
 
 def _extra(extra: str) -> str:
     if absent(extra):
-        return f"not installed; {pip_line(extra)} brings {', '.join(EXTRAS[extra])}"
+        return f"not installed; {pip_line(extra)} installs {', '.join(EXTRAS[extra])}"
     return _versions(EXTRAS[extra], f"--force-reinstall 'heedful[{extra}]'")
 
 
@@ -69,7 +69,7 @@ def _versions(packages: Sequence[str], reinstall: str) -> str:
         except (ImportError, OSError) as error:
             broken.append(f"{name} ({error})")
     if broken:
-        raise HeedfulError(f"{', '.join(broken)} does not load: pip install {reinstall}")
+        raise HeedfulError(f"cannot import {', '.join(broken)}: pip install {reinstall}")
     return ", ".join(f"{name} {version(name)}" for name in packages)
 
 
@@ -77,12 +77,12 @@ def _weights() -> str:
     from heedful.models import weights
     from heedful.models.catalogue import CATALOGUE
 
-    here = [name for name in CATALOGUE if weights.status(name).state == "present"]
-    for name in here:
+    present = [name for name in CATALOGUE if weights.status(name).state == "present"]
+    for name in present:
         weights.verify(name)
-    needed = [name for name in ("smollm2-135m", "all-minilm-l6-v2") if name not in here]
+    needed = [name for name in ("smollm2-135m", "all-minilm-l6-v2") if name not in present]
     absent = f"; pulled at first use: {', '.join(needed)}" if needed else ""
-    return f"{', '.join(here) or 'none'} here, sha256 right{absent}"
+    return f"{', '.join(present) + ' present, sha256 verified' if present else 'none present'}{absent}"
 
 
 def _store(path: Path | None) -> str:
@@ -94,14 +94,14 @@ def _store(path: Path | None) -> str:
     if state != "ok":
         raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
     banks = asyncio.run(opened.banks())
-    return f"{opened.database.path}: {len(banks)} banks, {sum(banks.values())} entries, sound"
+    return f"{opened.database.path}: {len(banks)} banks, {sum(banks.values())} entries, intact"
 
 
 def _key() -> str:
     return (
         "OPENAI_API_KEY is set"
         if os.environ.get("OPENAI_API_KEY")
-        else "no OPENAI_API_KEY; local models need none"
+        else "OPENAI_API_KEY is not set; local models need no key"
     )
 
 

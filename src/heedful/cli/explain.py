@@ -1,4 +1,4 @@
-"""A decision in words."""
+"""Explain a decision as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +18,7 @@ EntryTexts = Mapping["RecallRef", str]
 
 
 async def entry_texts(decision: "Decision", store: "Store") -> EntryTexts:
-    """What the recalled entries said then, as far as the store has these versions."""
+    """The texts of the recalled entries, in the versions that were recalled."""
     texts = {}
     for record in decision.passes:
         settings = memory_settings(decision.sources.get(record.source, {}))
@@ -32,7 +32,7 @@ async def entry_texts(decision: "Decision", store: "Store") -> EntryTexts:
 
 
 def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
-    """The decision step by step, as lines for a person."""
+    """The decision step by step, as lines of text."""
     model = decision.model
     lines = [
         f"decision {decision.id}, {datetime.fromtimestamp(decision.at):%Y-%m-%d %H:%M:%S}, "
@@ -48,27 +48,29 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
             lines += _recalls(candidate.record, texts)
         lines.append(f"4 verdict  {_judged(decision, candidate)}")
     if decision.verdict is not None and decision.verdict.reason == "patience":
-        lines.append("4 verdict  rollback: patience ran out, so the first answer stands")
+        lines.append("4 verdict  rollback: patience exceeded, so the first answer stands")
     for fault in decision.faults:
         lines.append(f"  survived {fault.stage}: {fault.error}")
     calls = "1 call" if decision.calls == 1 else f"{decision.calls} calls"
     lines.append(f"→ answer   {decision.answer}")
     lines.append(
         f"  cost     {calls}, {decision.usage.tokens} tokens ({decision.usage.cached_tokens} cached), "
-        f"{decision.seconds:.2f} s, of which heedful's own {decision.overhead_seconds * 1000:.1f} ms"
+        f"{decision.seconds:.2f} s, of which heedful's overhead {decision.overhead_seconds * 1000:.1f} ms"
     )
     return lines
 
 
 def without_lines(answers: Sequence["AnswerWithout"]) -> list[str]:
-    """What each recalled entry did, found by decoding without it."""
+    """The effect of each recalled entry, measured by decoding without it."""
     lines = ["without each recalled entry:"]
     for without in answers:
-        effect = "flips the answer" if without.flipped else "changes nothing"
+        effect = "changes the answer" if without.flipped else "no change"
         lines.append(f"  {without.entry}: {effect}: {without.answer!r}")
     flipping = [without.entry for without in answers if without.flipped]
     lines.append(
-        f"the answer depends on {', '.join(flipping)}" if flipping else "no single entry carries the answer"
+        f"the answer depends on {', '.join(flipping)}"
+        if flipping
+        else "the answer does not depend on a single entry"
     )
     return lines
 
@@ -89,7 +91,7 @@ def _routed(decision: "Decision") -> str:
     policy, route = decision.policy, decision.route
     words = {float("-inf"): "never", float("inf"): "always"}
     word = words.get(policy.threshold)
-    bar = f"the policy says {word}" if word else f"threshold {policy.threshold:.3f}"
+    bar = f"the policy consults {word}" if word else f"threshold {policy.threshold:.3f}"
     measured = policy.signal in SIGNALS and SIGNALS[policy.signal].needs == "logprobs"
     confidence = f"{policy.signal} log-prob" if measured else policy.signal
     return f"{confidence} {_number(decision.confidence)}, {bar}: {route.choice} ({route.reason})"

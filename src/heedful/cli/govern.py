@@ -27,14 +27,17 @@ def govern(
     study: StudyFolder = None,
     source: SourceName = None,
     rule: Annotated[
-        Literal["betting", "hoeffding", "hoeffding-paper"], typer.Option(help="When an entry is condemned.")
+        Literal["betting", "hoeffding", "hoeffding-paper"],
+        typer.Option(help="The rule that condemns an entry."),
     ] = "betting",
-    confidence: Annotated[float, typer.Option(help="How sure the rule must be.")] = 0.95,
-    max_share: Annotated[float, typer.Option(help="At most this share of the bank goes at once.")] = 0.25,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the rule.")] = 0.95,
+    max_share: Annotated[float, typer.Option(help="Maximum share of the bank to retire in one run.")] = 0.25,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Set entries aside; a run without this retires them.")
+        bool, typer.Option("--quarantine", help="Quarantine entries instead of retiring them.")
     ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this nothing changes.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Apply the changes; without it nothing changes.")
+    ] = False,
     store: Store = None,
     json: Json = False,
 ) -> None:
@@ -46,32 +49,32 @@ def govern(
     terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share, quarantine=quarantine)
     opened = open_store(store)
     require_bank(opened, bank)
-    found = review(bank_standings(opened, bank, study, source), terms)
+    verdicts = review(bank_standings(opened, bank, study, source), terms)
     if apply:
-        marks = [Mark(entry=one.standing.entry.id, state=one.state, reason=one.reason) for one in found.going]
+        marks = [Mark(entry=c.standing.entry.id, state=c.state, reason=c.reason) for c in verdicts.going]
         asyncio.run(opened.mark(bank, marks))
     if json:
-        going, spared = (list(map(_fields, side)) for side in (found.going, found.spared))
+        going, spared = (list(map(_fields, side)) for side in (verdicts.going, verdicts.spared))
         print_json({"bank": bank, "rule": rule, "applied": apply, "going": going, "spared": spared})
         return
     console = result()
-    for one in (*found.going, *found.spared):
-        entry = one.standing.entry
-        verb = "stays" if one in found.spared else one.state if apply else f"would be {one.state}"
+    for condemned in (*verdicts.going, *verdicts.spared):
+        entry, state = condemned.standing.entry, condemned.state
+        verb = "stays" if condemned in verdicts.spared else state if apply else f"would be {state}"
         console.print(f"{entry.id} {verb}: {entry.text}", markup=False, soft_wrap=True)
-        console.print(f"  {one.reason}", markup=False, soft_wrap=True)
-    if not found.going:
-        console.print(f"no entry of bank {bank} has to go")
+        console.print(f"  {condemned.reason}", markup=False, soft_wrap=True)
+    if not verdicts.going:
+        console.print(f"no entry of bank {bank} needs to be retired")
     elif apply:
-        say(f"heedful bank restore ENTRY --bank {bank} takes an entry back")
+        say(f"heedful bank restore ENTRY --bank {bank} restores an entry")
     else:
-        say("nothing was changed; --apply does it")
+        say("nothing was changed; use --apply to apply the changes")
 
 
 def bank_standings(
     store: "SqliteStore", bank: str, study: Path | None, source: str | None
 ) -> list["EntryStanding"]:
-    """What the store's evidence, or that of a study's fit side, says of a bank's entries."""
+    """The standing of a bank's entries by the store's evidence, or by that of a study's fit side."""
     from heedful.governance.evidence import standings
 
     entries = asyncio.run(store.entries(bank))
@@ -83,30 +86,31 @@ def bank_standings(
 
     evidence = study_evidence(open_workspace(study, None), source or bank)
     known = {(entry.id, entry.digest) for entry in entries}
-    if not any((one.entry, one.version) in known for one in evidence):
+    if not any((observed.entry, observed.version) in known for observed in evidence):
         raise UsageError(
-            f"bank {bank!r} holds none of the entries that the study recalled from {source or bank!r}: "
-            "give the bank that the study used, or --source"
+            f"bank {bank!r} has none of the entries that the study recalled from {source or bank!r}: "
+            "choose the bank that the study used, or set --source"
         )
     return standings(entries, evidence)
 
 
-def _fields(one: "Condemnation") -> dict[str, Any]:
-    return {**standing_fields(one.standing), "bound": one.bound, "to": one.state, "reason": one.reason}
+def _fields(condemned: "Condemnation") -> dict[str, Any]:
+    fields = standing_fields(condemned.standing)
+    return {**fields, "bound": condemned.bound, "to": condemned.state, "reason": condemned.reason}
 
 
-def standing_fields(one: "EntryStanding") -> dict[str, Any]:
+def standing_fields(standing: "EntryStanding") -> dict[str, Any]:
     """An entry's standing as JSON."""
     return {
-        "entry": one.entry.id,
-        "text": one.entry.text,
-        "state": one.entry.state,
-        "uses": one.uses,
-        "tasks": one.tasks,
-        "helps": one.helps,
-        "hurts": one.hurts,
-        "mean": one.mean,
-        "low": one.low,
-        "high": one.high,
-        "why": one.entry.reason,
+        "entry": standing.entry.id,
+        "text": standing.entry.text,
+        "state": standing.entry.state,
+        "uses": standing.uses,
+        "tasks": standing.tasks,
+        "helps": standing.helps,
+        "hurts": standing.hurts,
+        "mean": standing.mean,
+        "low": standing.low,
+        "high": standing.high,
+        "why": standing.entry.reason,
     }

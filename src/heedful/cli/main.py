@@ -1,4 +1,4 @@
-"""`heedful`: every command, and what happens when one fails."""
+"""`heedful`: all commands, and how their errors are reported."""
 
 import sys
 
@@ -22,7 +22,7 @@ from heedful.errors import HeedfulError
 
 app = typer.Typer(
     name="heedful",
-    help="Prompt memory under control: answer first, consult memory only when unsure, roll back what hurts.",
+    help="Controlled prompt memory: answer first, consult memory only when unsure, roll back worse answers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -61,7 +61,7 @@ def _options(
 
 
 def run() -> None:
-    """Run the command line; a person's mistake ends with one sentence and its exit code."""
+    """Run the command line; an error prints one sentence and sets the exit code."""
     try:
         app()
     except HeedfulError as error:

@@ -10,7 +10,8 @@ BankName = Annotated[str, typer.Option("--bank", "-b", help="Name of the bank.")
 Store = Annotated[
     Path | None,
     typer.Option(
-        help="The store's file [default: HEEDFUL_HOME, or the platform's data folder].", show_default=False
+        help="File of the store [default: in HEEDFUL_HOME, or in the platform's data folder].",
+        show_default=False,
     ),
 ]
 Url = Annotated[

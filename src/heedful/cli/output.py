@@ -1,4 +1,4 @@
-"""stdout is the result, stderr is progress and logs."""
+"""Results go to stdout, progress and logs to stderr."""
 
 import json
 import sys
@@ -9,24 +9,24 @@ if TYPE_CHECKING:
 
 
 def print_json(value: object) -> None:
-    """The result as one JSON object."""
+    """Print the result as one JSON object."""
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def say(message: str) -> None:
-    """A line of progress."""
+    """Print a line of progress."""
     print(message, file=sys.stderr)
 
 
 def result() -> "Console":
-    """Where the result is drawn; plain and wide when stdout is not a terminal."""
+    """The console for results; plain and wide if stdout is not a terminal."""
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
 def progress() -> "Console":
-    """Where progress is drawn."""
+    """The console for progress."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)

@@ -1,4 +1,4 @@
-"""A policy from the words of the command line."""
+"""Policies from command-line options."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -10,8 +10,8 @@ Arm = Literal["never", "retry", "always", "fixed-budget", "gate", "choose"]
 
 
 def policy_of(arm: Arm, source: str, signal: str, threshold: float, margin: float) -> Policy:
-    """The arm of that name over one bank."""
-    made: dict[Arm, Callable[[], Policy]] = {
+    """The policy of an arm with one source."""
+    policies: dict[Arm, Callable[[], Policy]] = {
         "never": arms.never,
         "retry": lambda: arms.retry(threshold, signal=signal),
         "always": lambda: arms.always(source),
@@ -19,4 +19,4 @@ def policy_of(arm: Arm, source: str, signal: str, threshold: float, margin: floa
         "gate": lambda: arms.gate(source, threshold, signal=signal),
         "choose": lambda: arms.choose(source, threshold, margin, signal=signal),
     }
-    return made[arm]()
+    return policies[arm]()

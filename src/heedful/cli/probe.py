@@ -1,4 +1,4 @@
-"""`heedful probe`: what an endpoint can give."""
+"""`heedful probe`: show what an endpoint supports."""
 
 import asyncio
 from dataclasses import asdict, replace
@@ -19,7 +19,7 @@ def probe(
     weights: Weights = "smollm2-135m",
     json: Json = False,
 ) -> None:
-    """Ask an endpoint a few questions and report which confidence signals it allows."""
+    """Ask an endpoint a few questions and report which confidence signals it supports."""
     from heedful.cli.resources import open_model
     from heedful.models.chat import ChatModel
     from heedful.models.embedded import EmbeddedModel
@@ -28,29 +28,29 @@ def probe(
 
     engine = None
     if url == "embedded":
-        engine = cast(EmbeddedModel, open_model(ModelOptions(weights=weights)))  # ends when it is let go
+        engine = cast(EmbeddedModel, open_model(ModelOptions(weights=weights)))  # keep a reference
     chat = ChatModel(base_url=url, model=model or "", timeout=60.0) if engine is None else engine.chat
     say("asking about ten short questions …")
-    found = asyncio.run(ask(chat))
+    capabilities = asyncio.run(ask(chat))
     if engine:
-        found = replace(found, endpoint="embedded", model=weights)
+        capabilities = replace(capabilities, endpoint="embedded", model=weights)
     if json:
-        print_json(asdict(found))
+        print_json(asdict(capabilities))
         return
-    result().print(_told(found), markup=False, soft_wrap=True)
+    result().print(_text(capabilities), markup=False, soft_wrap=True)
 
 
-def _told(found: "Probe") -> str:
-    drift = "" if found.logprob_drift is None else f", log-probs within {found.logprob_drift:.2g}"
-    cached = f"seen ({found.cached_tokens} tokens reused)" if found.cached_tokens else "not seen"
+def _text(probe: "Probe") -> str:
+    drift = "" if probe.logprob_drift is None else f", log-probs within {probe.logprob_drift:.2g}"
+    cached = f"used ({probe.cached_tokens} tokens reused)" if probe.cached_tokens else "not detected"
     return "\n".join(
         [
-            f"{found.endpoint} {found.model}".rstrip(),
-            f"  log-probs      {found.logprobs} {found.logprob_problem}".rstrip(),
-            f"  top_logprobs   {found.top_logprobs or 'none'}",
-            f"  greedy text    {'repeatable' if found.deterministic_text else 'not repeatable'}{drift}",
+            f"{probe.endpoint} {probe.model}".rstrip(),
+            f"  log-probs      {probe.logprobs} {probe.logprob_problem}".rstrip(),
+            f"  top_logprobs   {probe.top_logprobs or 'none'}",
+            f"  greedy text    {'repeatable' if probe.deterministic_text else 'not repeatable'}{drift}",
             f"  prefix cache   {cached}",
-            f"  JSON schema    {'kept' if found.json_schema else 'not kept'}",
-            f"  signals        {', '.join(found.signals)}",
+            f"  JSON schema    {'followed' if probe.json_schema else 'not followed'}",
+            f"  signals        {', '.join(probe.signals)}",
         ]
     )

@@ -1,4 +1,4 @@
-"""How far a recording is: bars on a terminal, a line now and then elsewhere."""
+"""Recording progress: bars on a terminal, occasional lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recording_progress() -> Iterator[Callable[[str, "Progress"], None]]:
-    """Gives a function that shows how far a recording is under its title."""
+    """Yields a function that shows the progress of a recording under a title."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -21,27 +21,27 @@ def recording_progress() -> Iterator[Callable[[str, "Progress"], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
         rows = {}
-        said: dict[str, int] = {}
-        begun: dict[str, tuple[float, int]] = {}
+        printed: dict[str, int] = {}
+        started: dict[str, tuple[float, int]] = {}
 
-        def tell(title: str, told: "Progress") -> None:
+        def show(title: str, now: "Progress") -> None:
             if title not in rows:
-                rows[title] = bars.add_task(title, total=told.total)
-            bars.update(rows[title], completed=told.done)
-            if told.calls:
-                begun.setdefault(title, (time.monotonic(), told.done))
-            if not console.is_terminal and told.done >= said.get(title, 0) + max(1, told.total // 10):
-                said[title] = told.done
-                left = _left(told, *begun[title]) if title in begun else ""
-                failed = f", {told.failed} failed" if told.failed else ""
-                say(f"{title}: {told.done} of {told.total} passes, {told.calls} model calls{failed}{left}")
+                rows[title] = bars.add_task(title, total=now.total)
+            bars.update(rows[title], completed=now.done)
+            if now.calls:
+                started.setdefault(title, (time.monotonic(), now.done))
+            if not console.is_terminal and now.done >= printed.get(title, 0) + max(1, now.total // 10):
+                printed[title] = now.done
+                left = _left(now, *started[title]) if title in started else ""
+                failed = f", {now.failed} failed" if now.failed else ""
+                say(f"{title}: {now.done} of {now.total} passes, {now.calls} model calls{failed}{left}")
 
-        yield tell
+        yield show
 
 
-def _left(told: "Progress", since: float, done: int) -> str:
-    """The time that the rest takes at the pace of the passes that were decoded so far."""
-    if told.done in (done, told.total):
+def _left(now: "Progress", since: float, done: int) -> str:
+    """The remaining time at the speed of the passes decoded so far."""
+    if now.done in (done, now.total):
         return ""
-    seconds = (time.monotonic() - since) / (told.done - done) * (told.total - told.done)
+    seconds = (time.monotonic() - since) / (now.done - done) * (now.total - now.done)
     return f", about {seconds / 60:.0f} minutes left" if seconds >= 60 else ", less than a minute left"

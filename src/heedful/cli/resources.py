@@ -1,4 +1,4 @@
-"""Open what a command works with: the model, the store, a bank."""
+"""Open the model, store and bank that a command uses."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_model(options: ModelOptions) -> Model:
-    """The model at a URL, or the embedded one, whose weights are pulled when they are not here."""
+    """The model at a URL, or the embedded one; missing weights are pulled."""
     if not options.url:
         require("embedded", instead="--url ENDPOINT needs no extra")
         if options.weights in CATALOGUE:
@@ -28,7 +28,7 @@ def open_model(options: ModelOptions) -> Model:
 
 
 def pull_weights(name: str) -> Path:
-    """Weights from the cache, or downloaded under a progress bar."""
+    """The folder of the weights; missing weights are downloaded with a progress bar."""
     from heedful.models import weights
 
     require("embedded")
@@ -52,7 +52,7 @@ def open_store(path: Path | None) -> SqliteStore:
 
 
 def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> StoredBank:
-    """A bank with its vectors kept in the store; MiniLM is pulled when recall first needs it."""
+    """A bank whose vectors are cached in the store; MiniLM is pulled when recall first needs it."""
     from heedful.memory.vectors import VectorCache
 
     if method in ("dense", "bm25_rerank") and name in asyncio.run(store.banks()):
@@ -68,10 +68,8 @@ def open_minilm() -> "MiniLM":
 
 
 def require_bank(store: SqliteStore, name: str) -> None:
-    """Refuse the name of a bank that is not there, and say which are."""
+    """Raise `UsageError` for an unknown bank, with the names of the existing banks."""
     banks = asyncio.run(store.banks())
     if name not in banks:
-        known = f"there are {', '.join(banks)}" if banks else "there is none yet"
-        raise UsageError(
-            f"there is no bank {name!r}: {known}; heedful bank import FILE --bank {name} makes it"
-        )
+        known = f"existing banks: {', '.join(banks)}" if banks else "there are no banks yet"
+        raise UsageError(f"unknown bank {name!r}; {known}; heedful bank import FILE --bank {name} creates it")

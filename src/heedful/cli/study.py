@@ -1,4 +1,4 @@
-"""`heedful study`: from a study file to a locked policy to a report."""
+"""`heedful study`: from a study file to a locked policy and a report."""
 
 import asyncio
 from dataclasses import asdict
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from heedful.protocol.workspace import Workspace
 
 app = typer.Typer(
-    help="Prove on locked data whether memory helps.", no_args_is_help=True, rich_markup_mode=None
+    help="Test on locked data whether memory helps.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Place = Annotated[Path, typer.Argument(help="The study file, or the folder of a study.", metavar="STUDY")]
+Place = Annotated[Path, typer.Argument(help="A study file or the folder of a study.", metavar="STUDY")]
 Data = Annotated[Path | None, typer.Option(envvar="HEEDFUL_DATA", help="Folder of the benchmark data.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder of the study [default: results/NAME].", show_default=False)
 ]
 RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Ask passes again that failed before.", show_default=False)
+    bool, typer.Option("--retry-failed", help="Decode failed passes again.", show_default=False)
 ]
 
 
@@ -37,7 +37,7 @@ RetryFailed = Annotated[
 def run(
     place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
 ) -> None:
-    """Do all of it: record the fit side, fit, lock, record the test side, report."""
+    """Run the whole study: record the fit side, fit, lock, record the test side, report."""
     space, setup = open_study(place, data, out)
     model = open_study_model(setup)
     if not space.lock.exists():
@@ -45,7 +45,7 @@ def run(
         _fit(space, setup)
         _lock(space, setup, model)
     else:
-        say(f"{space.lock} exists: going on with the locked study")
+        say(f"{space.lock} exists: continuing with the locked study")
     _test(space, setup, model, retry_failed)
     _report(space, json)
 
@@ -54,7 +54,7 @@ def run(
 def record(
     place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
 ) -> None:
-    """Decode the passes of the fit side that the ledger does not hold yet."""
+    """Decode the fit-side passes that are missing from the ledger."""
     space, setup = open_study(place, data, out)
     _record(space, setup, open_study_model(setup), retry_failed)
     _status(space, setup, json)
@@ -62,7 +62,7 @@ def record(
 
 @app.command()
 def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
-    """Choose a policy from the fit side."""
+    """Choose a policy on the fit side."""
     space, setup = open_study(place, data, out)
     fitted = _fit(space, setup)
     if json:
@@ -77,7 +77,7 @@ def fit(place: Place, data: Data = None, out: Out = None, json: Json = False) ->
 
 @app.command()
 def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
-    """Fix policy, banks, data, prompts, model and code before the test side is opened."""
+    """Lock policy, banks, data, prompts, model and code before the test side is opened."""
     space, setup = open_study(place, data, out)
     locked = _lock(space, setup, open_study_model(setup))
     if json:
@@ -100,7 +100,7 @@ def open_test(
 
 @app.command()
 def verify(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
-    """Check that nothing moved since the lock was made; exit 4 names what did."""
+    """Check that nothing changed since the lock; otherwise exit 4 and name what changed."""
     from heedful.protocol.study_model import study_model
     from heedful.protocol.workflow import verify_lock
 
@@ -109,19 +109,19 @@ def verify(place: Place, data: Data = None, out: Out = None, json: Json = False)
     if json:
         print_json({"study": locked.study, "lock": locked.lock, "moved": []})
         return
-    result().print(f"nothing moved since {locked.locked_at}: lock {locked.lock[:12]} holds")
+    result().print(f"nothing changed since {locked.locked_at}: lock {locked.lock[:12]} holds")
 
 
 @app.command()
 def status(place: Place, data: Data = None, out: Out = None, json: Json = False) -> None:
-    """Show how far a study is: passes recorded, fit, lock, openings of the test side, time left."""
+    """Show a study's progress: recorded passes, fit, lock, openings of the test side, time left."""
     space, setup = open_study(place, data, out)
     _status(space, setup, json)
 
 
 @app.command()
 def report(place: Place, json: Json = False) -> None:
-    """Write the report again from ledger and lock: HTML, Markdown, LaTeX and JSON."""
+    """Rebuild the report from ledger and lock: HTML, Markdown, LaTeX and JSON."""
     from heedful.protocol.workspace import open_workspace
 
     _report(open_workspace(place, None), json)
@@ -138,7 +138,7 @@ def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Works
 
 
 def open_study_model(setup: "StudySetup") -> "Model":
-    """The model that a study names; the weights that decode and recall are pulled when they are not here."""
+    """The study's model; missing weights for decoding and recall are pulled."""
     from heedful.cli.resources import pull_weights
     from heedful.models.catalogue import CATALOGUE
     from heedful.protocol.study_model import study_model
@@ -154,22 +154,22 @@ def open_study_model(setup: "StudySetup") -> "Model":
 def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import record
 
-    _tell_damage(space)
+    _say_damage(space)
     with recording_progress() as tell:
-        told = partial(tell, "recording fit")
-        asyncio.run(record(space, setup, model, "fit", told, retry_failed=retry_failed))
+        show = partial(tell, "recording fit")
+        asyncio.run(record(space, setup, model, "fit", show, retry_failed=retry_failed))
 
 
 def _test(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import open_test_side
 
-    _tell_damage(space)
+    _say_damage(space)
     with recording_progress() as tell:
-        told = partial(tell, "recording test")
-        asyncio.run(open_test_side(space, setup, model, told, retry_failed=retry_failed))
+        show = partial(tell, "recording test")
+        asyncio.run(open_test_side(space, setup, model, show, retry_failed=retry_failed))
 
 
-def _tell_damage(space: "Workspace") -> None:
+def _say_damage(space: "Workspace") -> None:
     from heedful.cli.study_text import damage_line
     from heedful.protocol.ledger import Ledger
 
@@ -193,21 +193,21 @@ def _lock(space: "Workspace", setup: "StudySetup", model: "Model") -> "Lock":
 def _report(space: "Workspace", json: bool) -> None:
     from heedful.report.write import write_report
 
-    found = write_report(space)
+    report = write_report(space)
     if json:
-        print_json(found.summary)
+        print_json(report.summary)
         return
-    result().print(found.text, markup=False, soft_wrap=True)
-    say(f"the whole report: {space.folder / 'report.html'}")
+    result().print(report.text, markup=False, soft_wrap=True)
+    say(f"full report: {space.folder / 'report.html'}")
 
 
 def _status(space: "Workspace", setup: "StudySetup", json: bool) -> None:
     from heedful.protocol.status import status_of
 
-    found = status_of(space, setup)
+    status = status_of(space, setup)
     if json:
-        print_json(asdict(found))
+        print_json(asdict(status))
         return
     from heedful.cli.study_text import status_lines
 
-    result().print("\n".join(status_lines(found)), markup=False, soft_wrap=True)
+    result().print("\n".join(status_lines(status)), markup=False, soft_wrap=True)

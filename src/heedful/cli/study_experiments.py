@@ -1,4 +1,4 @@
-"""`heedful study counterfactual` and its like: questions asked of a study about its banks."""
+"""`heedful study refine`, `credit` and so on: experiments on the banks of a study."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     from heedful.report.pages.experiment_page import ExperimentPage
 
 SourceName = Annotated[
-    str | None, typer.Option("--source", help="The source whose bank it is about [default: the only one].")
+    str | None, typer.Option("--source", help="The source whose bank to examine [default: the only one].")
 ]
 AskedSide = Annotated[
-    Side, typer.Option("--side", help="Which rows; the test side only after heedful study test.")
+    Side, typer.Option("--side", help="Side to use; the test side only after heedful study test.")
 ]
 Rows = Annotated[
-    int | None, typer.Option("--rows", min=1, help="Only so many tasks, drawn by the seed [all].")
+    int | None,
+    typer.Option("--rows", min=1, help="Maximum number of tasks, sampled with the seed [default: all]."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of what is drawn.")]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.")]
 
 
 def add_to(app: typer.Typer) -> None:
-    """Make these commands part of `heedful study`."""
+    """Add these commands to `heedful study`."""
     app.command()(refine)
     app.command()(credit)
     app.command()(counterfactual)
@@ -44,14 +45,17 @@ def refine(
     context: typer.Context,
     place: Place,
     source: SourceName = None,
-    iterations: Annotated[int, typer.Option(min=1, help="At most this many rounds.")] = 2,
+    iterations: Annotated[int, typer.Option(min=1, help="Maximum number of rounds.")] = 2,
     rule: Annotated[
-        Literal["betting", "hoeffding", "hoeffding-paper"], typer.Option(help="When an entry is condemned.")
+        Literal["betting", "hoeffding", "hoeffding-paper"],
+        typer.Option(help="The rule that condemns an entry."),
     ] = "betting",
-    confidence: Annotated[float, typer.Option(help="How sure the rule must be.")] = 0.95,
-    max_share: Annotated[float, typer.Option(help="At most this share of the bank goes in a round.")] = 0.25,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the rule.")] = 0.95,
+    max_share: Annotated[
+        float, typer.Option(help="Maximum share of the bank to retire in one round.")
+    ] = 0.25,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Let a writer put a better rule in the place of what goes.")
+        bool, typer.Option("--replace", help="Let a writer replace retired entries with better rules.")
     ] = False,
     writer_url: WriterUrl = None,
     writer_model: WriterModel = None,
@@ -59,7 +63,7 @@ def refine(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Close the loop before the lock: evidence, retirement, replacement, recording what changed."""
+    """Refine a bank before the lock: evidence, retirement, replacement, and recording of changed passes."""
     from heedful.cli.bank_build import open_writer
     from heedful.cli.resources import open_minilm
     from heedful.experiments.refine import RefineResult, Writer, bank_label
@@ -73,16 +77,16 @@ def refine(
         if replace:
             model = open_writer(experiment.model, writer_url, writer_model, writer_weights)
             writer = Writer(model=model, embedder=open_minilm())
-        # by the bank that it starts from: a later run starts from another
+        # named by its initial bank: a later run starts from another one
         name = f"{experiment.source}-{bank_label(experiment.setup, experiment.source, experiment.entries)}"
 
-        kept: list[_WrittenPage] = []
+        pages: list[_WrittenPage] = []
 
-        def keep(found: RefineResult) -> None:
-            kept.append(_write(context, experiment, refine_page(experiment.setup.study.name, found), name))
+        def write(refined: RefineResult) -> None:
+            pages.append(_write(context, experiment, refine_page(experiment.setup.study.name, refined), name))
 
-        asyncio.run(run(experiment, terms, iterations, writer, keep))
-    _print(kept[0], json)
+        asyncio.run(run(experiment, terms, iterations, writer, write))
+    _print(pages[0], json)
 
 
 def credit(
@@ -93,13 +97,13 @@ def credit(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Leave out each entry that was recalled with others, and see which one carries the outcome."""
+    """Leave out each recalled entry in turn and report which entries the outcome depends on."""
     from heedful.experiments.entry_credit import credit as run
     from heedful.report.pages.credit_page import credit_page
 
     with _experiment("credit", place, data, source, side) as experiment:
-        found = asyncio.run(run(experiment))
-    _show(context, experiment, credit_page(experiment.setup.study.name, found), json)
+        credited = asyncio.run(run(experiment))
+    _show(context, experiment, credit_page(experiment.setup.study.name, credited), json)
 
 
 def counterfactual(
@@ -110,14 +114,14 @@ def counterfactual(
         Path | None,
         typer.Option("--edits", help="JSON lines with entry, repair, corrupt [default: generated]."),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many entries to edit when generating.")] = 8,
+    count: Annotated[int, typer.Option(min=1, help="Number of entries to edit if generated.")] = 8,
     rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Repair and corrupt entries, recall again or hold recalls fixed, and see what the content is worth."""
+    """Repair and corrupt entries, with free or fixed recalls, to measure the value of their content."""
     from heedful.experiments.counterfactual import counterfactual as run
     from heedful.experiments.edits import read_edits
     from heedful.report.pages.counterfactual_page import counterfactual_page
@@ -134,11 +138,11 @@ def controls(
     source: SourceName = None,
     rate: Annotated[
         list[float] | None,
-        typer.Option("--rate", help="Share of bad entries; may be repeated [0.3]."),
+        typer.Option("--rate", help="Share of bad entries; may be repeated [default: 0.3]."),
     ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="Kind of bad entries; may be repeated [all]."),
+        typer.Option("--kind", help="Kind of bad entries; may be repeated [default: all]."),
     ] = None,
     rows: Rows = None,
     side: AskedSide = "fit",
@@ -146,7 +150,7 @@ def controls(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Mix bad entries into a bank, and see what they do under each arm and how soon they are retired."""
+    """Mix bad entries into a bank; report their effect under each arm and how soon they are retired."""
     from heedful.experiments.controls import controls as run
     from heedful.governance.poison import KINDS
     from heedful.report.pages.controls_page import controls_page
@@ -163,14 +167,16 @@ def sensitivity(
     place: Place,
     source: SourceName = None,
     size: Annotated[
-        list[float] | None, typer.Option("--size", help="Share of the bank; may be repeated [0.25 0.5 1].")
+        list[float] | None,
+        typer.Option("--size", help="Share of the bank; may be repeated [default: 0.25 0.5 1]."),
     ] = None,
     noise: Annotated[
-        list[float] | None, typer.Option("--noise", help="Share of bad entries; may be repeated [0.1 0.3].")
+        list[float] | None,
+        typer.Option("--noise", help="Share of bad entries; may be repeated [default: 0.1 0.3]."),
     ] = None,
     built: Annotated[
         list[Path] | None,
-        typer.Option("--built", help="A bank made by heedful bank build, in its place; may be repeated."),
+        typer.Option("--built", help="A bank from heedful bank build to use instead; may be repeated."),
     ] = None,
     rows: Rows = None,
     side: AskedSide = "fit",
@@ -178,14 +184,14 @@ def sensitivity(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Vary a bank's size, noise and construction: what does that do to accuracy, harm and cost?"""
+    """Vary a bank's size, noise and construction, and report accuracy, harm and cost."""
     from heedful.errors import UsageError
     from heedful.experiments.sensitivity import sensitivity as run
     from heedful.report.pages.sensitivity_page import sensitivity_page
 
     sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
-    if not all(0 < one <= 1 for one in sizes) or not all(0 < one < 1 for one in noises):
-        raise UsageError("a size lies above 0 and up to 1, a noise between 0 and 1")
+    if not all(0 < share <= 1 for share in sizes) or not all(0 < share < 1 for share in noises):
+        raise UsageError("--size must be above 0 and at most 1, and --noise between 0 and 1")
     with _experiment("sensitivity", place, data, source, side, rows, seed) as experiment:
         found = asyncio.run(run(experiment, sizes, noises, built or []))
     _show(
@@ -206,7 +212,7 @@ def _experiment(
     rows: int | None = None,
     seed: int = 0,
 ) -> Iterator["Experiment"]:
-    """A question about a study's bank, with progress shown while it is asked."""
+    """An experiment on a study's bank, with its progress shown."""
     from heedful.experiments.variant import Experiment, bank_source
 
     space, setup = open_study(place, data, None)
@@ -235,7 +241,7 @@ class _WrittenPage(NamedTuple):
 def _write(
     context: typer.Context, experiment: "Experiment", page: "ExperimentPage", name: str | None = None
 ) -> _WrittenPage:
-    """Write the page, by default that of the source and the side."""
+    """Write the page; its default name is that of the source and the side."""
     from heedful.report.pages.experiment_page import write_page
 
     file = (
@@ -254,17 +260,17 @@ def _print(page: _WrittenPage, json: bool) -> None:
         print_json(page.summary)
         return
     result().print(page.text, markup=False, soft_wrap=True)
-    say(f"the page: {page.file}")
+    say(f"full page: {page.file}")
 
 
 def _command(context: typer.Context, study: str) -> str:
-    """The command that is running, with the study by its name and without what does not change its result."""
+    """The running command, with the study's name and without options that do not affect its result."""
     words = ["heedful study", str(context.info_name), study]
     for option in context.command.params:
         value = context.params.get(str(option.name))
         if option.param_type_name != "option" or option.name in ("data", "json") or value == option.default:
             continue
-        for one in value if isinstance(value, list | tuple) else [value]:
-            told = one.name if isinstance(one, Path) else str(one)
-            words.append(option.opts[0] if one is True else f"{option.opts[0]} {told}")
+        for single in value if isinstance(value, list | tuple) else [value]:
+            text = single.name if isinstance(single, Path) else str(single)
+            words.append(option.opts[0] if single is True else f"{option.opts[0]} {text}")
     return " ".join(words)

@@ -1,4 +1,4 @@
-"""`heedful weights`: the model files on this machine."""
+"""`heedful weights`: manage the model files on this machine."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from heedful.cli.options import Json
 from heedful.cli.output import print_json, result
 
 app = typer.Typer(
-    help="Model weights: what there is, download, where it lies.",
+    help="List, download and locate model weights.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(help="A name from `heedful weights list`.")
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """List the weights that heedful knows and what of them is here."""
+    """List the known weights and their state on this machine."""
     from heedful.models import weights
     from heedful.models.catalogue import CATALOGUE
 
@@ -41,7 +41,7 @@ def list_(json: Json = False) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for heading in ("name", "here", "size", "licence", "purpose"):
+    for heading in ("name", "state", "size", "licence", "purpose"):
         table.add_column(heading, no_wrap=heading == "name")
     for item, status in known:
         table.add_row(item.name, status.state, f"{item.size / 1e6:.0f} MB", item.licence, item.purpose)
@@ -50,7 +50,7 @@ def list_(json: Json = False) -> None:
 
 @app.command()
 def pull(name: Name, json: Json = False) -> None:
-    """Download weights (resumed if they were begun, checked by sha256); nothing to do if they are here."""
+    """Download weights; interrupted downloads are resumed, and files are checked by sha256."""
     from heedful.cli.resources import pull_weights
     from heedful.models import weights
 
@@ -68,7 +68,7 @@ def path(
     verify: Annotated[bool, typer.Option("--verify", help="Hash the files again.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the folder that holds the weights."""
+    """Print the folder of the weights."""
     from heedful.models import weights
 
     folder = weights.verify(name) if verify else weights.path(name)

@@ -1,4 +1,4 @@
-"""`heedful why`: a decision, explained."""
+"""`heedful why`: explain a decision."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def why(
-    decision: Annotated[str, typer.Argument(help="Id of a decision, a beginning of it, or `last`.")] = "last",
+    decision: Annotated[str, typer.Argument(help="Id of a decision, an id prefix, or `last`.")] = "last",
     leave_one_out: Annotated[
         bool, typer.Option("--leave-one-out", help="Decode again without each recalled entry.")
     ] = False,
@@ -29,18 +29,18 @@ def why(
     from heedful.memory.journal import SqliteJournal
 
     opened = open_store(store)
-    found = asyncio.run(SqliteJournal(opened.database).find(decision))
+    recorded = asyncio.run(SqliteJournal(opened.database).find(decision))
     without = None
     if leave_one_out:
         from heedful.credit import leave_one_out as decode_without
 
         say("decoding again without each recalled entry …")
-        without = asyncio.run(decode_without(found, _model_of(found, threads), opened.version))
+        without = asyncio.run(decode_without(recorded, _model_of(recorded, threads), opened.version))
     if json:
-        told = {} if without is None else {"leave_one_out": without_fields(without)}
-        print_json({**decision_fields(found), **told})
+        left_out = {} if without is None else {"leave_one_out": without_fields(without)}
+        print_json({**decision_fields(recorded), **left_out})
         return
-    lines = explain(found, asyncio.run(entry_texts(found, opened)))
+    lines = explain(recorded, asyncio.run(entry_texts(recorded, opened)))
     if without is not None:
         lines += without_lines(without)
     result().print("\n".join(lines), markup=False, soft_wrap=True)

@@ -1,1 +1,1 @@
-"""A made-up company, its notes and questions, for `heedful demo`."""
+"""A fictional company with notes and questions, for `heedful demo`."""

@@ -1,4 +1,4 @@
-"""The demo's study from its first question to the locked policy on the test side."""
+"""Run the demo's study from the first recording to the test side."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ Tell = Callable[[Side, Progress], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmScore:
-    """How one arm did on the test side."""
+    """The result of one arm on the test side."""
 
     n: int
     right: int
@@ -35,7 +35,7 @@ class ArmScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryScore:
-    """What an entry did under always-retrieve, as one of those in the prompt."""
+    """The effect under always-retrieve of the prompts that contained an entry."""
 
     entry: str
     helps: int
@@ -48,7 +48,7 @@ class DemoResult:
 
     setup: StudySetup
     policy: Policy
-    """The one that was locked."""
+    """The locked policy."""
     replayer: Replayer
     arms: Mapping[str, PolicyReplay]
 
@@ -76,13 +76,13 @@ class DemoResult:
         rows = zip(self.replayer.base_right, self.arms["always"].right, strict=True)
         for place, (before, after) in enumerate(rows):
             if before != after:
-                seen = self.replayer.table.column(SOURCE).passes[place].recalls
-                (helps if after else hurts).update(recall.entry for recall in seen)
+                recalls = self.replayer.table.column(SOURCE).passes[place].recalls
+                (helps if after else hurts).update(recall.entry for recall in recalls)
         worst = sorted(hurts, key=lambda entry: (helps[entry] - hurts[entry], entry))
         return [EntryScore(entry=entry, helps=helps[entry], hurts=hurts[entry]) for entry in worst]
 
     def telling(self) -> int:
-        """The question that shows best what heedful does: harm undone, else help taken."""
+        """The position of the question to show: one where heedful avoided harm, or else one it fixed."""
         before, done = self.replayer.base_right, self.arms["heedful"]
         undone = before & ~self.arms["always"].right & done.right
         for kind in (undone & done.consulted, undone, done.right & ~before):
@@ -91,7 +91,7 @@ class DemoResult:
         return 0
 
     async def answer(self, place: int, model: Model, journal: Journal) -> Outcome:
-        """One question again, live, with the locked policy, so that its decision is in the journal."""
+        """Ask one question again, live and with the locked policy, to record its decision in the journal."""
         sources = {SOURCE: self.setup.sources("test", 0)[SOURCE]}
         controller = Controller(model=model, policy=self.policy, sources=sources, journal=journal)
         return await controller.answer(self.setup.benchmark.task(self.questions[place]))
@@ -112,5 +112,5 @@ async def run_demo(folder: Path, model: Model, limit: int | None, tell: Tell) ->
         setup=setup,
         policy=lock.policy,
         replayer=replayer,
-        arms={arm: replayer.replay(one) for arm, one in policies.items()},
+        arms={arm: replayer.replay(policy) for arm, policy in policies.items()},
     )

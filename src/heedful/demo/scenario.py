@@ -1,4 +1,4 @@
-"""The demo's scenario: a made-up company, its bank, questions with right answers, and a study of them."""
+"""The demo's scenario: a fictional company, its bank, questions with right answers, and a study."""
 
 import re
 import shutil
@@ -16,12 +16,12 @@ FILES = ("study.toml", "fit.jsonl", "test.jsonl", "bank.jsonl")
 
 
 def write_study(folder: Path, limit: int | None = None) -> None:
-    """Begin the study anew in its folder; `limit` asks only so many questions of the test side."""
+    """Create the study again in its folder; `limit` is the maximum number of test questions."""
     try:
         if folder.exists():
             if not _is_demo(folder):
                 raise UsageError(
-                    f"{folder} is there and is no demo of heedful; move it, or give another --store"
+                    f"{folder} exists and is not a heedful demo; move it, or choose another --store"
                 )
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
@@ -31,7 +31,7 @@ def write_study(folder: Path, limit: int | None = None) -> None:
             with (folder / "study.toml").open("a", encoding="utf-8") as file:
                 file.write(f"\n[split]\ntest = {limit}\n")
     except OSError as error:
-        raise StoreError(f"the demo's folder {folder} cannot be written: {error.strerror}") from error
+        raise StoreError(f"cannot write the demo's folder {folder}: {error.strerror}") from error
 
 
 def _is_demo(folder: Path) -> bool:
@@ -40,13 +40,13 @@ def _is_demo(folder: Path) -> bool:
 
 
 def entries() -> list[Entry]:
-    """The bank of the demo; entries tagged stale, contradictory or harmful are there on purpose."""
+    """The demo's bank; it contains stale, contradictory and harmful entries on purpose, and tags them."""
     with as_file(files(__package__) / "bank.jsonl") as file:
         return read_entries(file)[0]
 
 
 def questions(side: Side) -> list[Item]:
-    """Each row tells under `meta.needs` what a right answer takes: `memory`, `none`, or care (`trap`)."""
+    """The questions of a side; `meta.needs` is `memory`, `none` or `trap` (needs care)."""
     with as_file(files(__package__) / f"{side}.jsonl") as file:
         return read_items(file)
 
@@ -61,8 +61,8 @@ def names_right(answer: str, target: str) -> bool:
 
 
 def _names(aliases: str, answer: str) -> bool:
-    said = [alias.strip() for alias in aliases.split("|") if alias.strip()]
-    return any(re.search(_WHOLE.format(re.escape(alias)), answer, re.IGNORECASE) for alias in said)
+    names = [alias.strip() for alias in aliases.split("|") if alias.strip()]
+    return any(re.search(_WHOLE.format(re.escape(name)), answer, re.IGNORECASE) for name in names)
 
 
 _WHOLE = r"(?<!\w)(?<!\d[.,:]){}(?!\w)(?![.,:]\d)"

@@ -1,4 +1,4 @@
-"""Ways to make a second pass: with memory, or without it as a control."""
+"""The sources of second passes: with memory, or without it as controls."""
 
 from heedful.sources.memory import MemorySource
 from heedful.sources.reflect import ReflectSource

@@ -1,4 +1,4 @@
-"""A bank and a placement: recall, compose, decode."""
+"""A pass with memory: recall, compose, decode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from heedful.types import Attempt, Placement, Plan, Recall, Spec, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySource:
-    """Decodes with the entries that a bank recalls for the question."""
+    """Decodes a prompt with the entries that a bank recalls for the question."""
 
     memory_free_first: ClassVar[bool] = False
     bank: Bank
@@ -37,7 +37,7 @@ class MemorySource:
         return self.plan(recalls, task) if recalls else None
 
     def plan(self, recalls: Sequence[Recall], task: Task) -> Plan:
-        """The pass with these recalls, whatever the bank would find now."""
+        """The pass with these recalls, regardless of what the bank would recall now."""
         prompt = compose(task, [recall.entry for recall in recalls], self.placement, self.heading)
         return Plan(prompt=prompt, recalls=tuple(recalls))
 
@@ -48,7 +48,7 @@ class MemorySource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings:
-    """What a record keeps of a memory source: enough to write its prompts again."""
+    """The recorded settings of a memory source, enough to rebuild its prompts."""
 
     bank: str
     placement: Placement
@@ -56,5 +56,5 @@ class MemorySettings:
 
 
 def memory_settings(spec: Spec) -> MemorySettings | None:
-    """The settings of a recorded memory source; None of a source without memory."""
+    """The settings of a recorded memory source; None for a source without memory."""
     return msgspec.convert(dict(spec), MemorySettings) if spec.get("kind") == "memory" else None

@@ -1,4 +1,4 @@
-"""Sources by name: what a study file says of one, and what makes it."""
+"""Source options of a study file, and a registry that creates sources by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from heedful.types import Placement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """All that a source may be made from; each kind takes what it needs."""
+    """The options of every kind of source; each kind uses those that apply to it."""
 
     bank: Bank | None = None
     placement: Placement = "auto"
@@ -24,9 +24,9 @@ class SourceOptions:
     heading: str = HEADING
     temperature: float | None = None
     seed: int = 0
-    """The study's seed: passes that sample derive their own from it."""
+    """The study's seed; sampled passes derive their own seeds from it."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    """What only this kind knows."""
+    """Options that only this kind defines."""
 
 
 def _memory(given: SourceOptions) -> Source:

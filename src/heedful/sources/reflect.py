@@ -14,7 +14,7 @@ AGAIN = "Now answer the question again, in the same form as before."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectSource:
-    """Two further calls: a critique of the memory-free answer, and an answer that has read it."""
+    """Makes two further calls: a critique of the memory-free answer, and a new answer that uses it."""
 
     memory_free_first: ClassVar[bool] = True
 
@@ -24,21 +24,21 @@ class ReflectSource:
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         first = plain_first_pass(baseline, "reflect")
-        said = Message(role="assistant", content=first.decode.text)
-        messages = (*first.prompt.messages, said, Message(role="user", content=CRITIQUE))
+        reply = Message(role="assistant", content=first.decode.text)
+        messages = (*first.prompt.messages, reply, Message(role="user", content=CRITIQUE))
         return Plan(prompt=Prompt(messages=messages, max_tokens=task.max_tokens))
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
         critique = await model.decode(plan.prompt)
-        said = Message(role="assistant", content=critique.text)
-        messages = (*plan.prompt.messages, said, Message(role="user", content=AGAIN))
+        reply = Message(role="assistant", content=critique.text)
+        messages = (*plan.prompt.messages, reply, Message(role="user", content=AGAIN))
         prompt = Prompt(messages=messages, max_tokens=task.max_tokens, schema=task.schema)
         decode = read_answer(await model.decode(prompt), task)
         return Attempt(source="reflect", prompt=plan.prompt, decode=decode)
 
 
 def plain_first_pass(baseline: Attempt | None, source: str) -> Attempt:
-    """The memory-free first pass that a control works on."""
+    """The memory-free first pass that a control needs."""
     if baseline is None or baseline.source != "none":
-        raise PolicyError(f"the source {source!r} works on a memory-free first pass; set first = 'none'")
+        raise PolicyError(f"the source {source!r} needs a memory-free first pass; set first = 'none'")
     return baseline

@@ -1,4 +1,4 @@
-"""The compute-matched control: the same prompt once more, without memory."""
+"""The compute-matched control: the same prompt again, without memory."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -11,7 +11,7 @@ from heedful.types import Attempt, Plan, Spec, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySource:
-    """Asks again; at temperature 0 a deterministic model says the same, which is the point."""
+    """Asks again; at temperature 0 a deterministic model intentionally gives the same answer."""
 
     memory_free_first: ClassVar[bool] = False
     temperature: float = 0.0

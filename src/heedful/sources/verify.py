@@ -1,4 +1,4 @@
-"""A memory-free control: a yes/no check decides whether a fresh answer replaces the first."""
+"""A memory-free control: a yes/no check decides whether a new answer replaces the first."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -13,7 +13,7 @@ from heedful.types import Attempt, Message, Plan, Prompt, Spec, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySource:
-    """Asks whether the first answer is correct; on anything but yes, samples a fresh one."""
+    """Asks whether the first answer is correct, and samples a new one unless the reply is yes."""
 
     memory_free_first: ClassVar[bool] = True
     temperature: float = 0.7
@@ -25,8 +25,8 @@ class VerifySource:
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         first = plain_first_pass(baseline, "verify")
-        said = Message(role="assistant", content=first.decode.text)
-        messages = (*first.prompt.messages, said, Message(role="user", content=CHECK_QUESTION))
+        reply = Message(role="assistant", content=first.decode.text)
+        messages = (*first.prompt.messages, reply, Message(role="user", content=CHECK_QUESTION))
         return Plan(prompt=Prompt(messages=messages, max_tokens=2))
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:

@@ -12,7 +12,7 @@ from heedful.types import Attempt, Decode, Plan, Spec, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoteSource:
-    """Samples the memory-free prompt; the answer with the most votes wins, the earliest on a tie."""
+    """Samples the memory-free prompt; the most frequent answer wins, the earliest on a tie."""
 
     memory_free_first: ClassVar[bool] = False
     samples: int = 3
@@ -29,8 +29,8 @@ class VoteSource:
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
         seeds = range(self.seed * 1000 + 1, self.seed * 1000 + 1 + self.samples)
-        said = await asyncio.gather(*(model.decode(replace(plan.prompt, seed=seed)) for seed in seeds))
-        decodes = [read_answer(decode, task) for decode in said]
+        replies = await asyncio.gather(*(model.decode(replace(plan.prompt, seed=seed)) for seed in seeds))
+        decodes = [read_answer(reply, task) for reply in replies]
         winner = max(decodes, key=lambda decode: (_votes(decode, decodes), -decodes.index(decode)))
         return Attempt(source="vote", prompt=plan.prompt, decode=winner)
 

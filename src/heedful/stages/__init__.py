@@ -1,1 +1,1 @@
-"""The steps of the control loop as pure functions, one file a step."""
+"""The steps of the control loop as pure functions, one file per step."""

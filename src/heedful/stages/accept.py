@@ -7,10 +7,10 @@ from heedful.types import LEAST_SURE, Attempt, Candidate, Policy, Verdict
 
 
 def judge(baseline: float | None, confidence: float | None, attempt: Attempt, policy: Policy) -> Verdict:
-    """Accept iff every guard passed and confidence ≥ baseline + margin (eq. 7).
+    """Accept iff every guard passes and confidence ≥ baseline + margin (eq. 7).
 
-    Rollback is the default: each check may only refuse, and the last line is the single place
-    where a candidate is accepted, so a new check can never widen acceptance.
+    Rollback is the default: each check can only refuse, and only the last line accepts a candidate, so a new
+    check can never widen acceptance.
     """
     if attempt.status != "decoded":
         return Verdict(
@@ -31,13 +31,16 @@ def judge(baseline: float | None, confidence: float | None, attempt: Attempt, po
 
 
 def needs_confidence(policy: Policy) -> bool:
-    """Whether acceptance looks at the candidate's confidence."""
+    """Whether acceptance depends on the candidate's confidence."""
     return policy.margins is not None or policy.combine == "dual"
 
 
 def settle(first: str, candidates: Sequence[Candidate], policy: Policy) -> int | None:
-    """Which accepted candidate becomes the answer instead of the first pass's: the first (cascade), the
-    surest (dual), or the first of two that say the same and not what the first pass said (agree)."""
+    """The index of the accepted candidate that replaces the first pass's answer; None: the first stands.
+
+    It is the first one (cascade), the surest one (dual), or the first of two that give the same answer, which
+    differs from that of the first pass (agree).
+    """
     accepted = [i for i, c in enumerate(candidates) if c.verdict.choice == "accept"]
     if policy.combine == "agree":
         return next(iter(_agreeing(first, candidates, accepted)), None)
@@ -49,14 +52,14 @@ def settle(first: str, candidates: Sequence[Candidate], policy: Policy) -> int |
 
 
 def asked_together(policy: Policy, asked: int, total: int) -> int:
-    """How many of the next sources are asked whatever they say, so that they may be asked at once."""
+    """How many of the next sources run in any case, and can therefore run concurrently."""
     if policy.combine == "dual":
         return total - asked
     return 2 if policy.combine == "agree" and asked == 0 and total > 2 else 1
 
 
 def is_settled(first: str, candidates: Sequence[Candidate], left: int, policy: Policy) -> bool:
-    """Whether further candidates, at most `left`, cannot change the outcome and need not be decoded."""
+    """Whether the outcome is final, so that the `left` further candidates need not be decoded."""
     accepted = [i for i, c in enumerate(candidates) if c.verdict.choice == "accept"]
     if policy.combine == "dual":
         return False
@@ -67,7 +70,7 @@ def is_settled(first: str, candidates: Sequence[Candidate], left: int, policy: P
 
 
 def _agreeing(first: str, candidates: Sequence[Candidate], accepted: Sequence[int]) -> list[int]:
-    """Accepted candidates that another accepted one bears out against the first pass."""
+    """Accepted candidates whose answer another accepted one shares and the first pass does not."""
     others = [i for i in accepted if not same_answer(_said(candidates[i]), first)]
     return [
         i

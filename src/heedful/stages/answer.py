@@ -1,4 +1,4 @@
-"""Find the answer in what a model wrote."""
+"""Find the answer in a model's reply."""
 
 import json
 import re
@@ -13,17 +13,17 @@ THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
 
 
 def refuse_bad_pattern(task: Task) -> None:
-    """Raise `UsageError` for a pattern that is no regular expression, before a model is asked."""
+    """Raise `UsageError` for an invalid answer pattern, before any model call."""
     try:
         re.compile(task.answer_pattern or "")
     except re.error as error:
         raise UsageError(
-            f"the answer pattern {task.answer_pattern!r} is no regular expression: {error}"
+            f"the answer pattern {task.answer_pattern!r} is not a regular expression: {error}"
         ) from error
 
 
 def read_answer(decode: Decode, task: Task) -> Decode:
-    """The decode with its answer and where it stands; an answer that is not there is empty."""
+    """The decode with its answer and the answer's position; the answer is empty if none is found."""
     if decode.tool_calls:
         return replace(decode, answer=calls_as_answer(decode.tool_calls), span=None)
     start, end = _answer_span(decode.text, task.answer_pattern)
@@ -32,7 +32,7 @@ def read_answer(decode: Decode, task: Task) -> Decode:
 
 
 def calls_as_answer(calls: Sequence[ToolCall]) -> str:
-    """Calls of tools as canonical JSON: one object, or a list where there are several."""
+    """Tool calls as canonical JSON: one object, or a list of several."""
     read = [{"arguments": _arguments(call), "name": call.name} for call in calls]
     return json.dumps(read[0] if len(read) == 1 else read, sort_keys=True, ensure_ascii=False)
 
@@ -40,7 +40,7 @@ def calls_as_answer(calls: Sequence[ToolCall]) -> str:
 def _arguments(call: ToolCall) -> object:
     try:
         return json.loads(call.arguments)
-    except ValueError:  # as the model wrote them: the format guard refuses such a call
+    except ValueError:  # keep the raw text: the format guard refuses such a call
         return call.arguments
 
 
@@ -63,12 +63,12 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Whether two answers are the same but for case, spaces, a closing full stop and an amount's spelling."""
+    """Whether two answers are equal up to case, spaces, a final full stop and the spelling of an amount."""
     return plain(one) == plain(other)
 
 
 def plain(answer: str) -> str:
-    """An answer without what does not matter; a bare amount without its sign of money and commas."""
+    """The answer in normal form; a bare amount loses its currency sign and commas."""
     text = " ".join(answer.casefold().split()).rstrip(".")
     amount = _AMOUNT.fullmatch(text)
     if amount is None:

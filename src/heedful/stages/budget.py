@@ -1,10 +1,10 @@
-"""How many second passes are left."""
+"""The budget of second passes."""
 
 from heedful.types import Budget, BudgetUse
 
 
 def out_of_budget(budget: Budget, spent: BudgetUse) -> str | None:
-    """Why no second pass may be bought now; None when one may."""
+    """Why no second pass is allowed now; None if one is."""
     if budget.passes is not None and spent.passes >= budget.passes:
         return "budget"
     if spent.steps_since is not None and spent.steps_since <= budget.cooldown:
@@ -13,12 +13,12 @@ def out_of_budget(budget: Budget, spent: BudgetUse) -> str | None:
 
 
 def passes_left(budget: Budget, spent: BudgetUse) -> int | None:
-    """How many second passes may still be bought; None: any number."""
+    """How many second passes are left; None: no limit."""
     return None if budget.passes is None else max(0, budget.passes - spent.passes)
 
 
 def after_step(spent: BudgetUse, passes: int) -> BudgetUse:
-    """The budget's state after a step that made this many second passes."""
+    """The budget used after a step with this many second passes."""
     if passes:
         return BudgetUse(passes=spent.passes + passes, steps_since=1)
     since = None if spent.steps_since is None else spent.steps_since + 1

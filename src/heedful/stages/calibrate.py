@@ -1,4 +1,4 @@
-"""The signal `calibrated`: a fitted probability of being right in place of a raw confidence."""
+"""The signal `calibrated`: a fitted probability of being right instead of a raw confidence."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, inf
@@ -11,7 +11,7 @@ CALIBRATED = "calibrated"
 
 
 def calibrated_confidence(calibrator: Calibrator, attempt: Attempt, first: Attempt | None) -> float | None:
-    """The probability that a pass is right; `first` is the first pass when this is a second one."""
+    """The probability that a pass is right; `first` is given for a second pass only."""
     check_logprobs(attempt.decode)
     said = None if first is None else first.decode.answer
     scores = [recall.score for recall in attempt.recalls]
@@ -21,13 +21,13 @@ def calibrated_confidence(calibrator: Calibrator, attempt: Attempt, first: Attem
 def features_of(
     signals: Mapping[str, float], answer: str, first_answer: str | None, scores: Sequence[float]
 ) -> dict[str, float]:
-    """What a calibrator may look at: the pass's signals, agreement with the first pass, recall score."""
+    """The features of a calibrator: the pass's signals, agreement with the first pass, best recall score."""
     agreement = 0.0 if first_answer is None else float(same_answer(answer, first_answer))
     return {**signals, "agreement": agreement, "recall": max(scores, default=0.0)}
 
 
 def probability(calibrator: Calibrator, values: Mapping[str, float]) -> float | None:
-    """The calibrated probability; None when a feature is missing."""
+    """The calibrated probability; None if a feature is missing."""
     if any(name not in values for name in calibrator.features):
         return None
     floors = calibrator.floors or (-inf,) * len(calibrator.features)

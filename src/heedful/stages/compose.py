@@ -1,4 +1,4 @@
-"""Write the prompt of a pass: conversation, question, and memory where its placement says."""
+"""Compose the prompt of a pass from conversation, question and memory."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,12 +16,11 @@ def first_prompt(task: Task) -> Prompt:
 def compose(
     task: Task, entries: Sequence[Entry], placement: Placement = "auto", heading: str = HEADING
 ) -> Prompt:
-    """The prompt with memory in its place.
+    """The prompt with memory at its placement.
 
-    `after` writes the notes behind the question, so that the first pass's text stays a prefix and a
-    server's prefix cache holds. `turns` gives exemplars as chat turns before the conversation; what is
-    no exemplar has no turn to be and goes `after`. `auto` is `turns` for exemplars and `after` for the
-    rest.
+    `after` puts the notes after the question: the first pass's text stays a prefix, so a server's prefix
+    cache applies. `turns` adds exemplars as chat turns before the conversation; other entries cannot be turns
+    and go `after`. `auto` is `turns` for exemplars and `after` for the rest.
     """
     as_turns = [e for e in entries if placement in ("auto", "turns") and e.kind == "exemplar"]
     notes = _notes([e for e in entries if e not in as_turns], heading)
@@ -45,7 +44,7 @@ def _prompt(task: Task, *, system: str = "", turns: tuple[Message, ...] = (), us
 
 
 def _opening(task: Task, notes: str) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The system messages that open the prompt, the last with the notes, and the rest of the conversation."""
+    """The opening system messages, the last one with the notes, and the rest of the conversation."""
     earlier = task.earlier
     leading = next((at for at, message in enumerate(earlier) if message.role != "system"), len(earlier))
     own = (Message(role="system", content=task.instructions),) if task.instructions else ()

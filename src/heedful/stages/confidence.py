@@ -1,4 +1,4 @@
-"""How sure a pass is: higher is surer, always."""
+"""The confidence of a pass: higher always means surer."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ CHECK_QUESTION = "Is that answer correct? Reply with one word, yes or no."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A way to measure confidence and what it asks of the model."""
+    """A confidence measure and what it needs from the model."""
 
     name: str
     needs: Need
     measure: Callable[[Decode, Sequence[Decode]], float]
-    """From the pass and the replies to this signal's own questions."""
+    """Computes the confidence from the pass and the replies to this signal's own questions."""
     questions: Callable[[Task, Attempt], tuple[Prompt, ...]] = lambda task, attempt: ()
     extra_calls: int = 0
 
@@ -36,23 +36,23 @@ class Signal:
 
 
 def check_logprobs(decode: Decode) -> None:
-    """Refuse log-probs that cannot be true."""
+    """Raise `LogprobError` for missing or impossible log-probs."""
     if not decode.text:
         return
     if not decode.tokens:
-        raise LogprobError(f"{decode.model} gave no log-probs; run heedful probe to see what it can give")
+        raise LogprobError(f"{decode.model} returned no log-probs; run heedful probe to see what it supports")
     values = [token.logprob for token in decode.tokens]
     if all(value == 0 for value in values):
-        raise LogprobError(f"{decode.model} gave log-probs that are all 0; they say nothing, do not use them")
+        raise LogprobError(f"{decode.model} returned log-probs that are all 0, which carry no information")
     if not all(-1000 <= value <= 0 for value in values):
         odd = next(value for value in values if not -1000 <= value <= 0)
-        raise LogprobError(f"{decode.model} gave a log-prob of {odd:g}, outside -1000 to 0")
+        raise LogprobError(f"{decode.model} returned a log-prob of {odd:g}, outside -1000 to 0")
     if _offset(decode) is None:
-        raise LogprobError(f"{decode.model} gave tokens that do not rebuild its text {decode.text[:40]!r}")
+        raise LogprobError(f"{decode.model} returned tokens that do not match its text {decode.text[:40]!r}")
 
 
 def said_tokens(decode: Decode) -> list[Token]:
-    """The tokens of the answer with its working: think blocks and end markers dropped."""
+    """The tokens of the answer and its working, without think blocks and end markers."""
     thought = THINKING.match(decode.text)
     start = thought.end() if thought else 0
     return _between(decode, start, len(decode.text)) or list(decode.tokens)
@@ -64,7 +64,7 @@ def answer_tokens(decode: Decode) -> list[Token]:
 
 
 def _offset(decode: Decode) -> int | None:
-    """Where the text begins in the joined tokens (a server may trim spaces); None: not there."""
+    """Where the text starts in the joined tokens (a server may trim spaces); None: not found."""
     offset = "".join(token.text for token in decode.tokens).find(decode.text)
     return None if offset < 0 else offset
 
@@ -116,9 +116,9 @@ def _margin(decode: Decode, replies: Sequence[Decode]) -> float:
 
 
 def _lead(decode: Decode, tokens: Sequence[Token]) -> float:
-    """Mean lead of the likeliest token over the second, in log-probability."""
+    """Mean difference between the two most likely tokens, in log-probability."""
     if any(len(token.top) < 2 for token in tokens):
-        raise LogprobError(f"{decode.model} gave no top_logprobs, which the signal margin needs")
+        raise LogprobError(f"{decode.model} returned no top_logprobs, which the signal margin needs")
     return statistics.fmean(t.top[0][1] - t.top[1][1] for t in tokens) if tokens else LEAST_SURE
 
 
@@ -132,13 +132,13 @@ def _agreement(decode: Decode, replies: Sequence[Decode]) -> float:
 
 
 def _truth_check(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
-    said = Message(role="assistant", content=attempt.decode.text)
-    ask = Message(role="user", content=CHECK_QUESTION)
-    return (Prompt(messages=(*attempt.prompt.messages, said, ask), max_tokens=2),)
+    reply = Message(role="assistant", content=attempt.decode.text)
+    check = Message(role="user", content=CHECK_QUESTION)
+    return (Prompt(messages=(*attempt.prompt.messages, reply, check), max_tokens=2),)
 
 
 def _ptrue(decode: Decode, replies: Sequence[Decode]) -> float:
-    """The share of "yes" among yes and no in the first token; 1 or 0 by its word without top_logprobs."""
+    """The probability of "yes" among yes and no in the first token; without top_logprobs, 1 or 0."""
     reply = replies[0]
     first = reply.tokens[0].top if reply.tokens else ()
     weight = {"yes": 0.0, "no": 0.0}
@@ -168,12 +168,12 @@ SIGNALS: Registry[Signal] = Registry("heedful.signals", _OWN, fits=lambda part: 
 
 def signal_named(name: str) -> Signal:
     if name not in SIGNALS:
-        raise PolicyError(f"there is no signal {name!r}; choose one of {', '.join(SIGNALS)}")
+        raise PolicyError(f"unknown signal {name!r}; choose one of {', '.join(SIGNALS)}")
     return SIGNALS[name]
 
 
 def free_signals(decode: Decode) -> dict[str, float]:
-    """Every signal that costs no call; one that is not available is left out."""
+    """Every signal that needs no extra call; unavailable signals are left out."""
     try:
         check_logprobs(decode)
     except LogprobError:

@@ -1,4 +1,4 @@
-"""Structural checks on a candidate (eq. 8); each refusal has a reason code, an inactive guard passes."""
+"""Structural checks on a candidate (eq. 8); each refusal has a reason code."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,8 +11,8 @@ from .answer import calls_as_answer, same_answer
 
 @dataclass(frozen=True, slots=True)
 class FormatGuard:
-    """The answer is there and satisfies the task's JSON schema, if it has one; calls name known tools and
-    satisfy the schemas of their arguments."""
+    """There is an answer, and it satisfies the task's JSON schema if there is one; tool calls name known
+    tools and satisfy their argument schemas."""
 
     def refuses(self, task: Task, baseline: Decode, candidate: Decode) -> str | None:
         if candidate.tool_calls:
@@ -54,7 +54,7 @@ class ValidGuard:
 
 @dataclass(frozen=True, slots=True)
 class ProgressGuard:
-    """An agent does not repeat an action that it already took at this very observation."""
+    """An agent does not repeat an action that it already took at the same observation."""
 
     def refuses(self, task: Task, baseline: Decode, candidate: Decode) -> str | None:
         turns = zip(task.earlier, task.earlier[1:], strict=False)
@@ -67,13 +67,13 @@ class ProgressGuard:
 
 def _did(message: Message, answer: str) -> bool:
     """Whether an assistant's message is this answer or action."""
-    said = calls_as_answer(message.tool_calls) if message.tool_calls else message.content
-    return message.role == "assistant" and same_answer(said, answer)
+    action = calls_as_answer(message.tool_calls) if message.tool_calls else message.content
+    return message.role == "assistant" and same_answer(action, answer)
 
 
 @dataclass(frozen=True, slots=True)
 class ContractGuard:
-    """The user's own predicate on task and answer holds."""
+    """A user-defined predicate on task and answer holds."""
 
     holds: Callable[[Task, str], bool]
     name: str = "contract"

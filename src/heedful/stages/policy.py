@@ -1,4 +1,4 @@
-"""What a policy looks at, and whether it can be carried out at all."""
+"""What a policy depends on, and whether it is feasible."""
 
 from collections.abc import Collection
 from math import inf, isnan
@@ -10,13 +10,13 @@ from heedful.types import Policy, Traits
 
 
 def looks_at_confidence(policy: Policy) -> bool:
-    """Whether any decision of the policy looks at a confidence."""
+    """Whether any decision of the policy depends on a confidence."""
     routed = policy.sources != () and abs(policy.threshold) != inf
     return routed or (policy.threshold != -inf and needs_confidence(policy))
 
 
 def measured_signal(policy: Policy) -> Signal:
-    """The signal a policy measures; calibrators work on those that come with log-probs."""
+    """The signal that a policy measures; calibrators use the signals that come with log-probs."""
     return signal_named("mean" if policy.calibrators is not None else policy.signal)
 
 
@@ -27,16 +27,16 @@ def refuse_infeasible(
     critics: Collection[str],
     guards: Collection[str],
 ) -> None:
-    """Raise `PolicyError` for a policy that this model, these sources or these guards cannot carry out.
+    """Raise `PolicyError` if the model, the sources or the guards do not support the policy.
 
-    `critics` are the sources that work on a first pass without memory.
+    `critics` are the sources that need a memory-free first pass.
     """
     named = (policy.first, *policy.sources)
     _refuse_unknown("source", named, sources)
     _refuse_unknown("guard", policy.guards, guards)
     for name in named:
         if policy.first != "none" and name in critics:
-            raise PolicyError(f"the source {name!r} works on a memory-free first pass; set first = 'none'")
+            raise PolicyError(f"the source {name!r} needs a memory-free first pass; set first = 'none'")
     for what, known in (
         ("margins", policy.margins),
         ("calibrators", None if policy.calibrators is None else policy.calibrators.sources),
@@ -48,8 +48,8 @@ def refuse_infeasible(
     signal = measured_signal(policy)
     if looks_at_confidence(policy) and not signal.supported_by(traits):
         raise PolicyError(
-            f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not give; "
-            "choose agreement or ptrue, or run heedful probe to see what it can give"
+            f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not return; "
+            "choose agreement or ptrue, or run heedful probe to see what it supports"
         )
 
 

@@ -1,4 +1,4 @@
-"""Decide whether memory is consulted at all."""
+"""Decide whether to consult memory."""
 
 from heedful.types import BudgetUse, Policy, Route
 
