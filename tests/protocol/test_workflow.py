@@ -74,7 +74,7 @@ def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_agai
     asyncio.run(open_test_side(space, setup, model, nobody))
     report = write_report(space)
     assert report.summary["failed_passes"]["test"] == dict.fromkeys(names, 1)
-    assert "On the test side 7 passes failed (none 1, notes 1" in report.text
+    assert "On the test side, 7 passes failed (none 1, notes 1" in report.text
     assert report.summary["arms"]["baseline"]["n"] == ROWS
     before = len(whole.prompts)
     asyncio.run(open_test_side(space, setup, whole, nobody, retry_failed=True))
@@ -166,7 +166,7 @@ def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
         notes.write_text(notes.read_text() + "\n" + "\n".join(f"Box {n} is full of figs." for n in range(99)))
     setup = prepare(space.study, None)
     fit_study(space, setup)
-    with pytest.raises(LockError, match="another bank, prompt, model or way of grading"):
+    with pytest.raises(LockError, match="a different bank, prompt, model or grading"):
         asyncio.run(lock_study(space, setup, model))
 
 
@@ -328,7 +328,7 @@ def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
     read_study_data(space)
     kept = space.events.read_text().splitlines(keepends=True)[:lines]
     space.events.write_text("".join(kept))
-    with pytest.raises(LockError, match="does not tell"):
+    with pytest.raises(LockError, match="does not record"):
         read_study_data(space)
 
 
@@ -338,7 +338,7 @@ def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(lock
     row = next(Ledger(space.ledger).of("test", "none"))
     with Ledger(space.ledger) as ledger:
         ledger.append(replace(row, right=not row.right))
-    with pytest.raises(LockError, match=r"test passes .* moved"):
+    with pytest.raises(LockError, match=r"test passes .* changed"):
         read_study_data(space)
 
 
