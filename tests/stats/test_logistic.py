@@ -91,7 +91,7 @@ def test_a_fit_survives_json():
 
 def test_what_has_no_fit_is_refused():
     features, right = study(5, n=10)
-    with pytest.raises(UsageError, match="no statistic"):
+    with pytest.raises(UsageError, match="cannot compute a statistic"):
         fit_logistic(np.empty((0, 2)), [], 1.0)
     with pytest.raises(UsageError, match="one outcome"):
         fit_logistic(features, np.ones(10), 1.0)
