@@ -119,7 +119,7 @@ def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
     one_sentence(heedful("govern", "--bank", "rules", *where, "--source", "x"), "has no bank 'x'")
     one_sentence(heedful("govern", "--bank", "other", *where, "--source", "rules"), "has none of the entries")
     (study / "ledger.jsonl").write_text("")
-    one_sentence(heedful("govern", "--bank", "rules", *where), "is empty: heedful study record")
+    one_sentence(heedful("govern", "--bank", "rules", *where), "is empty: run heedful study record")
     one_sentence(heedful("govern", "--bank", "rules", "--confidence", "2"), "between 0 and 1")
     assert {entry.state for entry in asyncio.run(store.entries("rules"))} == {"active"}
 

@@ -131,7 +131,7 @@ def test_a_full_disk_stops_the_recording_and_nothing_is_lost(heedful, study, ser
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "what was recorded is kept" in done.stderr.strip().splitlines()[-1]
+    assert "recorded passes are kept" in done.stderr.strip().splitlines()[-1]
     kept = dict(Ledger(out / "ledger.jsonl").passes)
     assert kept
     before = len(server.requests)

@@ -147,7 +147,7 @@ def test_refine_refuses_a_locked_study(heedful, study):
         (("counterfactual", "--source", "x"), "no bank 'x'"),
         (("counterfactual", "--edits", "/nowhere"), "cannot be read"),
         (("controls", "--kind", "rude"), "no kind of bad entry 'rude'"),
-        (("controls", "--rate", "2"), "between 0 and 1"),
+        (("controls", "--rate", "2"), "at least 0 and below 1"),
         (("sensitivity", "--size", "3"), "--size must be above 0"),
     ],
 )

@@ -166,12 +166,12 @@ def test_a_list_that_is_full_takes_no_more(study, embedder):
 
 
 def test_a_writer_that_talks_nonsense_is_named_and_no_bank_is_written(study, embedder):
-    with pytest.raises(HeedfulError, match="gave no rule that makes sense in 15 calls"):
+    with pytest.raises(HeedfulError, match="gave no valid rule in 15 calls"):
         rules(study, embedder, ScriptedModel(script=lambda prompt: "blah"))
 
 
 def test_a_budget_that_allows_no_rule_is_told_and_no_bank_is_written(study, embedder):
-    with pytest.raises(UsageError, match="with a budget of 0 calls; give a larger --budget"):
+    with pytest.raises(UsageError, match="with a budget of 0 calls; use a larger --budget"):
         rules(study, embedder, writer(LESSON), budget=0)
 
 

@@ -209,7 +209,7 @@ def test_a_repair_without_a_corrupt_version_is_damaged_itself(tmp_path):
     [
         ([{"entry": "zzz"}], "'zzz', which is not in the bank"),
         ([{"entri": "lamp"}], "is not an edit"),
-        ([], "holds no edits"),
+        ([], "contains no edits"),
     ],
 )
 def test_edits_that_make_no_sense_are_refused(study, tmp_path, rows, complaint):

@@ -70,7 +70,7 @@ def test_quarantine_sets_aside_and_only_a_review_without_it_retires():
     found = standings([GOOD, marked(BAD, "quarantined"), WORSE], EVIDENCE)
     aside = review(found, RetirementTerms(max_share=1, quarantine=True))
     assert [(one.standing.entry.id, one.state) for one in aside.going] == [("worse", "quarantined")]
-    assert "in quarantine already" in aside.spared[0].reason
+    assert "already in quarantine" in aside.spared[0].reason
     gone = review(found, RetirementTerms(max_share=1))
     assert {(one.standing.entry.id, one.state) for one in gone.going} == {
         ("worse", "retired"),

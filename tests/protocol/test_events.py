@@ -23,7 +23,7 @@ def test_events_are_read_back_as_they_were_logged(tmp_path):
     ]
     assert harm_choices(file) == ["choice"]
     assert [event.passes for event in events_of(file, "abc")] == ["", "rows"]
-    with pytest.raises(LockError, match="does not tell when this lock was made"):
+    with pytest.raises(LockError, match="does not record when this lock was made"):
         events_of(file, "another")
 
 
@@ -37,7 +37,7 @@ def test_a_study_goes_on_with_the_log_it_began(tmp_path):
 def test_a_line_that_is_no_event_is_refused(tmp_path, line):
     file = tmp_path / "events.jsonl"
     file.write_bytes(line + b"\n")
-    with pytest.raises(LockError, match="changed after the fact"):
+    with pytest.raises(LockError, match="was edited: a line does not match"):
         read_events(file)
 
 
@@ -46,12 +46,12 @@ def test_an_event_log_that_was_changed_is_refused(locked):
     asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
     lines = space.events.read_text().splitlines(keepends=True)
     space.events.write_text("".join(lines[1:]))
-    with pytest.raises(LockError, match="changed after the fact"):
+    with pytest.raises(LockError, match="was edited: a line does not match"):
         read_events(space.events)
 
 
 def test_an_event_log_that_was_cut_is_refused(locked):
     space, _ = locked
     space.events.write_bytes(space.events.read_bytes()[:-9])
-    with pytest.raises(LockError, match="changed after the fact"):
+    with pytest.raises(LockError, match="was edited: a line does not match"):
         read_events(space.events)

@@ -41,7 +41,7 @@ def test_a_damaged_row_is_named_and_only_it_is_recorded_again(tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1] = lines[1].replace(b'"a"', b'"b"', 1)
     path.write_bytes(b"".join(lines))
-    assert [(d.line, d.problem) for d in Ledger(path).damage] == [(2, "the row does not match its check sum")]
+    assert [(d.line, d.problem) for d in Ledger(path).damage] == [(2, "the row does not match its checksum")]
     again = model()
     ledger = recorded(path, again, {"none": sources()["none"]}, 4)
     assert (len(again.prompts), len(ledger.passes)) == (1, 4)
@@ -83,7 +83,7 @@ def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path):
     with Ledger(path) as ledger:
         disk = ledger._file = Full(ledger._file, len(written_row(rows[0])) + 10)
         ledger.append(rows[0])
-        with pytest.raises(StoreError, match="no room for a whole row"):
+        with pytest.raises(StoreError, match="no space for a whole row"):
             ledger.append(rows[1])
         disk.room = 10_000
         ledger.append(rows[2])
@@ -96,7 +96,7 @@ def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path):
 def test_two_processes_do_not_record_to_one_ledger(tmp_path):
     with (
         Ledger(tmp_path / "l.jsonl"),
-        pytest.raises(StoreError, match="another process is recording"),
+        pytest.raises(StoreError, match="another process is writing"),
         Ledger(tmp_path / "l.jsonl"),
     ):
         pass
@@ -159,7 +159,7 @@ def test_an_endpoint_that_is_gone_stops_the_recording_and_what_was_recorded_is_k
         seen.append(prompt)
         return ModelError("the endpoint is gone") if len(seen) > 4 else ("a", -0.5)
 
-    with pytest.raises(ModelError, match=r"5 passes failed one after another.*the endpoint is gone"):
+    with pytest.raises(ModelError, match=r"5 passes failed in a row.*the endpoint is gone"):
         recorded(path, ScriptedModel(script=script), {"none": sources()["none"]}, 12)
     assert {row.record.status for row in Ledger(path).passes.values()} == {"decoded"}
     assert len(Ledger(path).passes) == 4
@@ -198,7 +198,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path):
     ledger = Ledger(tmp_path / "other.jsonl")
     ledger.path = path
     ledger._file = path.open("ab", buffering=0)
-    with pytest.raises(StoreError, match="No space left on device; what was recorded is kept"):
+    with pytest.raises(StoreError, match="No space left on device; recorded passes are kept"):
         ledger.append(ROW)
     ledger._file.close()
     ledger._file = None

@@ -46,7 +46,7 @@ def test_code_that_changed_is_named_by_its_module(locked):
     space, setup = locked
     lock = read_lock(space.lock)
     code = replace(lock.code, modules={**lock.code.modules, "stages/route.py": "another"})
-    with pytest.raises(LockError, match=r"broken: the code in stages/route\.py moved since") as caught:
+    with pytest.raises(LockError, match=r"broken: the code in stages/route\.py changed since") as caught:
         refuse_moved(replace(lock, code=code), setup, shelf_model().traits, None, Ledger(space.ledger))
     assert caught.value.exit_code == 4
 
@@ -54,10 +54,10 @@ def test_code_that_changed_is_named_by_its_module(locked):
 def test_a_lock_of_an_earlier_version_says_that_its_code_cannot_be_compared(locked):
     space, setup = locked
     lock, ledger = replace(read_lock(space.lock), code=None), Ledger(space.ledger)
-    with pytest.raises(LockError, match=r"cannot be compared piece by piece.*all else is as it was locked"):
+    with pytest.raises(LockError, match=r"cannot be compared by module.*nothing else changed"):
         refuse_moved(lock, setup, shelf_model().traits, None, ledger)
     another = replace(shelf_model().traits, fingerprint="another")
-    with pytest.raises(LockError, match=r"broken: model moved since .*cannot be compared piece by piece"):
+    with pytest.raises(LockError, match=r"broken: model changed since .*cannot be compared by module"):
         refuse_moved(lock, setup, another, None, ledger)
 
 
@@ -66,7 +66,7 @@ def test_a_lock_that_was_edited_is_refused(locked):
     raw = read_json(space.lock, "")
     for edited in ({**raw, "policy": {**raw["policy"], "threshold": "always"}}, {**raw, "digests": {}}):
         write_json(space.lock, edited)
-        with pytest.raises(LockError, match="the lock itself moved"):
+        with pytest.raises(LockError, match="the lock itself changed"):
             asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
@@ -74,7 +74,7 @@ def test_a_lock_that_was_edited_is_refused(locked):
 def test_a_lock_that_lost_its_parts_is_refused(locked, lock):
     space, setup = locked
     write_json(space.lock, lock)
-    with pytest.raises(LockError, match="the lock itself moved"):
+    with pytest.raises(LockError, match="the lock itself changed"):
         asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
@@ -111,7 +111,7 @@ def test_a_metric_of_ones_own_goes_with_the_study_and_its_change_breaks_the_lock
 def test_a_lock_without_its_event_log_is_not_verified(locked):
     space, setup = locked
     space.events.unlink()
-    with pytest.raises(LockError, match="does not tell when this lock was made"):
+    with pytest.raises(LockError, match="does not record when this lock was made"):
         asyncio.run(verify_lock(space, setup, shelf_model()))
 
 

@@ -13,7 +13,7 @@ from heedful.protocol.workspace import open_workspace
 
 def test_a_test_question_inside_a_bank_is_refused(study):
     (study.parent / "notes.txt").write_text("what is on shelf 1007?\n")
-    with pytest.raises(LeakError, match="holds questions that are asked") as caught:
+    with pytest.raises(LeakError, match="contains questions of the fit or the test side") as caught:
         prepare(open_workspace(study, study.parent / "out").study, None)
     assert caught.value.exit_code == 4
 

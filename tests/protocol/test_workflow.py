@@ -166,7 +166,7 @@ def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
         notes.write_text(notes.read_text() + "\n" + "\n".join(f"Box {n} is full of figs." for n in range(99)))
     setup = prepare(space.study, None)
     fit_study(space, setup)
-    with pytest.raises(LockError, match="another bank, prompt, model or way of grading"):
+    with pytest.raises(LockError, match="a different bank, prompt, model or grading"):
         asyncio.run(lock_study(space, setup, model))
 
 
@@ -328,7 +328,7 @@ def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
     read_study_data(space)
     kept = space.events.read_text().splitlines(keepends=True)[:lines]
     space.events.write_text("".join(kept))
-    with pytest.raises(LockError, match="does not tell"):
+    with pytest.raises(LockError, match="does not record"):
         read_study_data(space)
 
 
@@ -338,7 +338,7 @@ def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(lock
     row = next(Ledger(space.ledger).of("test", "none"))
     with Ledger(space.ledger) as ledger:
         ledger.append(replace(row, right=not row.right))
-    with pytest.raises(LockError, match=r"test passes .* moved"):
+    with pytest.raises(LockError, match=r"test passes .* changed"):
         read_study_data(space)
 
 

@@ -13,7 +13,7 @@ from heedful.protocol.workspace import open_workspace
 
 def test_a_folder_with_another_locked_study_is_left_alone(locked, study):
     space, _ = locked
-    with pytest.raises(UsageError, match="another locked study"):
+    with pytest.raises(UsageError, match="a different locked study"):
         open_workspace(study, space.folder)
 
 
@@ -23,7 +23,7 @@ def test_a_locked_folder_takes_no_other_bank(once_locked, tmp_path):
     assert open_workspace(file, folder).folder == folder
     notes = tmp_path / "copy" / "notes.txt"
     notes.write_text(notes.read_text() + "\nOne more.")
-    with pytest.raises(UsageError, match=r"notes\.txt is not what was locked"):
+    with pytest.raises(UsageError, match=r"notes\.txt differs from the file that was locked"):
         open_workspace(file, folder)
     assert "One more." not in (folder / "notes.txt").read_text()
 

@@ -86,7 +86,7 @@ def test_equal_differences_give_an_interval_of_no_width():
 @pytest.mark.parametrize(
     ("differences", "groups", "settings", "match"),
     [
-        ([], None, {}, "no statistic"),
+        ([], None, {}, "cannot compute a statistic"),
         ([0, float("nan")], None, {}, "not finite"),
         ([0, 1], ["a"], {}, "task ids"),
         ([0, 1], None, {"level": 95}, "confidence level"),

@@ -119,7 +119,7 @@ def test_platt_fitted_on_one_half_improves_the_calibration_of_the_other():
 
 @pytest.mark.parametrize("measure", [ece, brier, nll, measure_calibration, fit_platt])
 def test_empty_and_unmatched_rows_are_refused(measure):
-    with pytest.raises(UsageError, match="no statistic"):
+    with pytest.raises(UsageError, match="cannot compute a statistic"):
         measure([], [])
     with pytest.raises(UsageError, match="2 rows"):
         measure([0.1, 0.2], [True])

@@ -35,5 +35,5 @@ def test_seeds_of_a_task_add_no_certainty():
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 0), (-1, 5), (6, 5)])
 def test_a_share_that_cannot_be_is_refused(hits, n):
-    with pytest.raises(UsageError, match="no interval"):
+    with pytest.raises(UsageError, match="cannot compute an interval"):
         wilson(hits, n)

@@ -35,7 +35,7 @@ def test_unpaired_empty_and_negative_counts_are_refused():
         count_pairs([True], [])
     with pytest.raises(UsageError, match="at least one task"):
         count_pairs([], [])
-    with pytest.raises(UsageError, match="below 0"):
+    with pytest.raises(UsageError, match="not be negative"):
         PairedCounts(both_right=1, helps=-1, hurts=0, both_wrong=0)
 
 

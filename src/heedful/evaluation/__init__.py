@@ -1,1 +1,1 @@
-"""What a study found, from its ledger and lock alone: numbers, no words."""
+"""The results of a study as numbers, computed from its ledger and lock alone."""

@@ -22,7 +22,7 @@ BASELINE, HEEDFUL, UNLIMITED = "baseline", "heedful", "unlimited"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedChange:
-    """What one set of answers changed against another on the same rows."""
+    """The difference between two sets of answers to the same rows."""
 
     helps: int
     hurts: int
@@ -31,7 +31,7 @@ class PairedChange:
 
     @property
     def clear(self) -> bool:
-        """Whether interval and test both tell the difference from 0."""
+        """Whether both the interval and the test separate the difference from 0."""
         return not self.delta.low <= 0 <= self.delta.high and self.p < 0.05
 
 
@@ -56,9 +56,9 @@ class Arm:
 
 
 def main_arms(data: StudyData) -> tuple[Arm, ...]:
-    """The baseline, the controls, every bank in every prompt, and the locked policy, last.
+    """The baseline, the controls, every bank in every prompt, and the locked policy last.
 
-    Where a harm limit chose that policy, what the fit side chose without the limit stands before it.
+    If that policy was chosen under a harm limit, the policy chosen without the limit comes before it.
     """
     named = {BASELINE: Policy()}
     for control in data.controls:
@@ -72,15 +72,15 @@ def main_arms(data: StudyData) -> tuple[Arm, ...]:
     policy = data.lock.policy
     if absent := [name for name in (policy.first, *policy.sources) if not data.tested(name)]:
         raise UsageError(
-            f"the locked policy uses {', '.join(absent)}, whose test side is not whole in the ledger: "
-            "run heedful study test (what is recorded is kept)"
+            f"the locked policy uses {', '.join(absent)}, whose test side is incomplete in the ledger: "
+            "run heedful study test (recorded passes are kept)"
         )
     named[HEEDFUL] = policy
     return tuple(measure(data, name, policy) for name, policy in named.items())
 
 
 def _control(name: str, kind: str) -> Policy:
-    """A control that is always taken; a vote looks at no first pass, so it is not charged for one."""
+    """A control that is always accepted; a vote uses no first pass, so it is not charged for one."""
     if kind == "vote":
         return Policy(first=name, guards=())
     return Policy(threshold=inf, sources=(name,), guards=())
@@ -103,7 +103,7 @@ def measure(data: StudyData, name: str, policy: Policy) -> Arm:
 
 
 def compare(data: StudyData, right: Bools, other: Bools) -> PairedChange:
-    """The paired difference right − other over the test rows."""
+    """The paired difference `right` − `other` over the test rows."""
     counts = count_pairs(other.tolist(), right.tolist())
     differences = right.astype(np.float64) - other
     return PairedChange(
@@ -115,7 +115,7 @@ def compare(data: StudyData, right: Bools, other: Bools) -> PairedChange:
 
 
 def seconds_of(replayer: Replayer, policy: Policy, done: PolicyReplay) -> Floats:
-    """Seconds of the passes a policy used on each row: the first, and each second pass it decoded."""
+    """Seconds of the passes that a policy used on each row: the first, and each decoded second pass."""
     total = _seconds(replayer.first(policy.first).passes)
     for source, decoded in zip(policy.sources, done.decoded, strict=False):
         total = total + np.where(decoded, _seconds(replayer.table.column(source).passes), 0.0)

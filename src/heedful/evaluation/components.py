@@ -23,7 +23,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The best component of a stage, chosen on the fit side, against that of the stage before."""
+    """The best component of a stage, chosen on the fit side, compared with that of the previous stage."""
 
     name: str
     arm: Arm
@@ -46,7 +46,7 @@ def isolate(data: StudyData) -> Isolation:
     if threshold is None:
         return Isolation(threshold=None, fit_rows=len(data.fit.table), components=(), stages=())
     best = tune_at(data.fit, data.tuned_banks, SIGNAL, threshold)
-    found = [
+    components = [
         Component(
             family=kind.family,
             arm=measure(data, "-".join((kind.family, *kind.sources)), policy),
@@ -57,13 +57,13 @@ def isolate(data: StudyData) -> Isolation:
     return Isolation(
         threshold=threshold,
         fit_rows=len(data.fit.table),
-        components=(*found, *_gated_retries(data, threshold)),
-        stages=_stages(data, found),
+        components=(*components, *_gated_retries(data, threshold)),
+        stages=_stages(data, components),
     )
 
 
 def _gated_retries(data: StudyData, threshold: float) -> list[Component]:
-    """The same second passes without memory, where a retry was recorded."""
+    """Gates whose second pass has no memory, if a retry was recorded."""
     retries = [name for name in data.controls if data.lock.kinds[name] == "retry"]
     gates = {name: Policy(signal=SIGNAL, threshold=threshold, sources=(name,)) for name in retries}
     return [

@@ -1,4 +1,4 @@
-"""Accuracy by confidence: where memory helps, and what the model is worth when only its surest count."""
+"""Accuracy by confidence: where memory helps, and how accurate the model is on its surest rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ SHARES = tuple(range(10, 101, 10))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBin:
-    """Rows of like confidence of the memory-free pass."""
+    """Rows with similar confidence of the memory-free pass."""
 
     low: float
     high: float
     right: Mapping[str, Interval]
-    """Of the baseline and of every bank in every prompt."""
+    """Accuracy of the baseline and of every bank in every prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class CoveragePoint:
 
 
 def bin_rows(data: StudyData) -> tuple[ConfidenceBin, ...]:
-    """Ten bins of equal mass; rows of the same confidence stay together."""
+    """Ten equal-mass bins; rows of equal confidence stay together."""
     confidence, rows = _known(data)
     if not len(rows):
         return ()

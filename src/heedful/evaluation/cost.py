@@ -1,4 +1,4 @@
-"""What the study cost, and what it would have cost to run every policy that was scored."""
+"""What the study cost, and what running every scored policy would have cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from heedful.protocol.ledger import Pass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """Passes of a ledger, with all their calls."""
+    """The total cost of some passes."""
 
     passes: int
     calls: int
@@ -24,7 +24,7 @@ class Cost:
     fit: Spend
     test: Spend
     policies: int
-    """Policies scored on the fit side, as far as the lock says."""
+    """Policies scored on the fit side, as far as the lock records them."""
     fit_rows: int
     rerun: Spend
     """At least one memory-free pass for each policy and fit row: a lower bound."""
@@ -35,7 +35,7 @@ class Cost:
 
 
 def count_cost(data: StudyData) -> Cost:
-    """Count what was decoded, and the least that decoding anew for each policy would have taken."""
+    """Count what was decoded, and a lower bound of what decoding for each policy would have cost."""
     story = data.lock.fit
     path = 0 if story.certificate is None else len(story.certificate.path)
     policies, rows = max(story.policies, path, 1), data.lock.choosing_rows

@@ -1,4 +1,4 @@
-"""Can confidence be believed, and does it tell help from harm?"""
+"""Is confidence calibrated, and does it separate helps from hurts?"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from heedful.stats.ranking import auc_or_none
 from heedful.types import Policy
 
 RESAMPLES = 1000
-"""For means of values that are all different, where a resample costs as much as there are rows."""
+"""Fewer for means of distinct values, where the cost of a resample grows with the number of rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScore:
-    """How far confidences are from what happened, with intervals of the two that are means."""
+    """How far confidences are from the outcomes, with intervals for the two measures that are means."""
 
     measured: Calibration
     brier: Interval
@@ -49,13 +49,13 @@ class Separability:
     helps: int
     hurts: int
     second: Interval | None
-    """AUC of the second pass's confidence; None where there are no helps or no hurts."""
+    """AUC of the second pass's confidence; None if there are no helps or no hurts."""
     gain: Interval | None
     """AUC of how much surer the second pass is than the first."""
 
 
 def calibrate(data: StudyData) -> tuple[SourceCalibration, ...]:
-    """Platt scaling fitted on the fit side, judged on the test side, for each pass with log-probs."""
+    """Platt scaling fitted on the fit side and evaluated on the test side, for each pass with log-probs."""
     return tuple(found for source in ("none", *data.tuned_banks) if (found := _calibration(data, source)))
 
 
@@ -88,7 +88,7 @@ def _calibration(data: StudyData, source: str) -> SourceCalibration | None:
 
 
 def _raw(replayer: Replayer, source: str) -> tuple[Floats, Bools, Bools]:
-    """exp(mean log-prob) where it was measured, whether the answer was right, and which rows those are."""
+    """exp(mean log-prob) where it was measured, whether the answer was right, and the mask of those rows."""
     column = replayer.table.column(source)
     mean = column.signals.get(SIGNAL, np.full(len(column.right), np.nan))
     rows = column.decoded & np.isfinite(mean)
@@ -96,9 +96,9 @@ def _raw(replayer: Replayer, source: str) -> tuple[Floats, Bools, Bools]:
 
 
 def separate(data: StudyData) -> tuple[Separability, ...]:
-    """Per bank, by the signal `mean` and by the locked policy's own, on all rows and on routed ones.
+    """Per bank, by the signal `mean` and by that of the locked policy, on all rows and on routed ones.
 
-    Rows of the first seed only: copies prove nothing more.
+    Only rows of the first seed count: the other seeds are not independent.
     """
     own = data.lock.policy.signal
     measured = data.test.table.column("none").signals

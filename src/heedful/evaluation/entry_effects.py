@@ -1,4 +1,4 @@
-"""Which entries did what, with memory in every prompt on the test side."""
+"""Helps and hurts by entry, with memory in every prompt on the test side."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryEffect:
-    """Tasks that recalled an entry; entries recalled together share what happened."""
+    """The tasks that recalled an entry; entries recalled together share the outcome."""
 
     bank: str
     entry: str
@@ -41,7 +41,7 @@ class BankEffects:
 
 
 def weigh_entries(data: StudyData) -> tuple[BankEffects, ...]:
-    """For every bank, the entries that moved the most answers to one side."""
+    """For every bank, the entries with the largest net effect."""
     return tuple(_bank(data, bank) for bank in data.banks)
 
 
@@ -53,15 +53,15 @@ def _bank(data: StudyData, bank: str) -> BankEffects:
         rows.update(entries)
         helps.update(entries if column.right[at] and not base[at] else ())
         hurts.update(entries if base[at] and not column.right[at] else ())
-    found = [
+    effects = [
         EntryEffect(bank=bank, entry=entry, rows=count, helps=helps[entry], hurts=hurts[entry])
         for entry, count in rows.items()
     ]
-    return BankEffects(bank=bank, recalled=len(found), shown=_most_moved(found, SHOWN))
+    return BankEffects(bank=bank, recalled=len(effects), shown=_most_moved(effects, SHOWN))
 
 
 def lopsided(banks: Sequence[BankEffects], count: int) -> tuple[EntryEffect, ...]:
-    """The entries of all banks that moved the most answers to one side."""
+    """The entries of all banks with the largest net effect."""
     return _most_moved([one for bank in banks for one in bank.shown], count)
 
 

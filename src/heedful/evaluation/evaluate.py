@@ -1,4 +1,4 @@
-"""A study evaluated: every number of the report, from the ledger and the lock."""
+"""The evaluation of a study: every number of the report, from the ledger and the lock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from heedful.types import Side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """The locked policy against another arm: positive is in the policy's favour."""
+    """The locked policy compared with another arm: positive differences favour the policy."""
 
     arm: Arm
     kind: Literal["always", "control", "unlimited"]
@@ -34,7 +34,7 @@ class Evaluation:
     events: tuple[StudyEvent, ...]
     openings: int
     missing: tuple[str, ...]
-    """Sources of the study without a whole set of test passes."""
+    """Sources of the study whose test passes are incomplete."""
     failed: Mapping[Side, Mapping[str, int]]
     """Passes that the endpoint refused, by side and source."""
     damaged: int
@@ -42,7 +42,7 @@ class Evaluation:
     arms: tuple[Arm, ...]
     oracle: Oracle
     alternatives: tuple[Alternative, ...]
-    """Most often right first."""
+    """Highest accuracy first."""
     isolation: Isolation
     signals: tuple[SignalPoint, ...]
     thresholds: ThresholdSweep | None
@@ -68,7 +68,7 @@ class Evaluation:
 
 
 def evaluate(data: StudyData) -> Evaluation:
-    """Replay and measure everything."""
+    """Compute every number of the report."""
     arms = main_arms(data)
     policy = arms[-1]
     return Evaluation(

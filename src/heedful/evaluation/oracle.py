@@ -1,4 +1,4 @@
-"""What a perfect choice among the recorded answers would reach, and how much of it was reached."""
+"""The accuracy of a perfect choice among the recorded answers, and how much of it was reached."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from heedful.stats.paired import gap_close
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
     routed: Interval
-    """Right if the baseline, the first pass or, where the policy consults, any of its candidates is."""
+    """Right if the baseline, the first pass or, where the policy consults, any candidate is right."""
     all_banks: Interval
-    """Right if the baseline or any bank's pass is, on every row."""
+    """Right if the baseline or the pass of any bank is right."""
     gap_close: float | None
-    """(accuracy − baseline) / (routed oracle − baseline); None where there is no gap."""
+    """(accuracy − baseline) / (routed oracle − baseline); None if there is no gap."""
     gap_close_all: float | None
 
 

@@ -1,4 +1,4 @@
-"""What a report is made of: the lock, the events, and both sides of the ledger as tables."""
+"""The data of a report: the lock, the events, and both sides of the ledger as tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,37 +21,37 @@ SIDES: tuple[Side, Side] = ("fit", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyData:
-    """Everything the report may look at."""
+    """Everything the report may use."""
 
     lock: Lock
     events: tuple[StudyEvent, ...]
     fit: Replayer
     test: Replayer
     passes: Mapping[Side, Sequence[Pass]]
-    """All that was decoded for the study's rows, also for sources that are not whole or prompts of before."""
+    """All passes decoded for the study's rows, including incomplete sources and earlier prompts."""
     failed: Mapping[Side, Mapping[str, int]]
     """Passes that the endpoint refused, by side and source; they count as no answer."""
     damaged: int
-    """Rows of the ledger that could not be read."""
+    """Damaged rows of the ledger, which were skipped."""
 
     @property
     def banks(self) -> tuple[str, ...]:
-        """Memory sources that are whole on the test side."""
+        """Memory sources that are complete on the test side."""
         return tuple(name for name, kind in self.lock.kinds.items() if kind == "memory" and self.tested(name))
 
     @property
     def tuned_banks(self) -> tuple[str, ...]:
-        """Banks that are whole on both sides, so that something can be tuned for them."""
+        """Banks that are complete on both sides, so policies that use them can be tuned."""
         return tuple(name for name in self.banks if name in self.fit.table.columns)
 
     @property
     def controls(self) -> tuple[str, ...]:
-        """Memory-free sources that are whole on the test side."""
+        """Memory-free sources that are complete on the test side."""
         return tuple(name for name, kind in self.lock.kinds.items() if kind != "memory" and self.tested(name))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sources of the study that are not whole on the test side."""
+        """Sources of the study that are incomplete on the test side."""
         return tuple(name for name in self.lock.kinds if not self.tested(name))
 
     @property
@@ -73,17 +73,17 @@ class StudyData:
         return source in self.test.table.columns
 
     def rng(self) -> np.random.Generator:
-        """The same draws every time, set by the lock: equal answers get equal intervals."""
+        """A generator seeded by the lock: equal answers get equal intervals."""
         return np.random.default_rng(int(self.lock.lock[:16], 16))
 
 
 def read_study_data(space: Workspace) -> StudyData:
-    """Read a study's folder; refuses a lock or fit passes that moved since the lock was made."""
+    """Read a study's folder; refuses a lock or fit passes that changed since the lock was made."""
     lock = read_lock(space.lock)
     ledger = Ledger(space.ledger)
     if not has_fit_passes(lock.digests, ledger):
         raise LockError(
-            f"the lock of {lock.study} is broken: the fit passes in the ledger moved since {lock.locked_at}"
+            f"the lock of {lock.study} is broken: the fit passes in the ledger changed since {lock.locked_at}"
         )
     fit, test = (Replayer(_side(ledger, side, lock.splits[side], lock.seeds)) for side in SIDES)
     _refuse_other_test_passes(space, lock.lock, ledger)
@@ -99,15 +99,15 @@ def read_study_data(space: Workspace) -> StudyData:
 
 
 def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
-    """Test passes count when the event log tells that they were opened, and as they were when that ended."""
+    """Refuse test passes that the event log does not open, or that changed since they were recorded."""
     events = [e for e in events_of(space.events, lock) if e.event in (OPENED, WENT_ON, RECORDED)]
     if not any(event.event == OPENED for event in events):
-        raise LockError(f"{space.events} does not tell that the test side was opened: put the file back")
+        raise LockError(f"{space.events} does not record that the test side was opened: restore the file")
     last = events[-1]
     if last.event == RECORDED and last.passes not in ("", passes_digest(ledger, "test")):
         raise LockError(
-            f"the test passes in {space.ledger} moved since {last.at}, when the last was recorded: "
-            "put them back, or run heedful study test to record what is missing"
+            f"the test passes in {space.ledger} changed since {last.at}, when the last one was recorded: "
+            "restore them, or run heedful study test to record missing passes"
         )
 
 
@@ -128,6 +128,6 @@ def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]
     except UsageError as error:
         step = "record" if side == "fit" else "test"
         raise UsageError(
-            f"the {side} side is not whole in the ledger, so there is nothing to report: "
-            f"run heedful study {step} (what is recorded is kept)"
+            f"the {side} side is incomplete in the ledger, so there is nothing to report: "
+            f"run heedful study {step} (recorded passes are kept)"
         ) from error

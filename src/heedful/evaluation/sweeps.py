@@ -1,4 +1,4 @@
-"""Sweeps: which signal, tuned on the fit side, does how well; and how much hangs on the threshold."""
+"""Sweeps: how well each signal does, and how much the result depends on the threshold."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from heedful.types import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalPoint:
-    """A signal at the bank and percentile that were best on the fit side, tested."""
+    """A signal with the bank and percentile that were best on the fit side, evaluated on the test side."""
 
     signal: str
     bank: str
@@ -28,7 +28,7 @@ class ThresholdPoint:
     """The locked policy at another threshold."""
 
     percentile: float
-    """The share of fit rows that are consulted, in percent."""
+    """The share of fit rows on which the policy consults memory, in percent."""
     threshold: float
     fit_accuracy: float
     accuracy: Interval
@@ -43,7 +43,7 @@ class ThresholdSweep:
 
 
 def sweep_signals(data: StudyData) -> tuple[SignalPoint, ...]:
-    """Gate by every signal that was measured on both sides."""
+    """The gate by every signal that was measured on both sides."""
     measured = data.fit.table.column("none").signals
     tested = data.test.table.column("none").signals
     points = [_signal_point(data, signal) for signal in measured if signal in tested]

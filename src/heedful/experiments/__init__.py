@@ -1,1 +1,1 @@
-"""Questions asked of a study about its banks: each records only what it changes."""
+"""Experiments on the banks of a study; each records only the passes it changes."""

@@ -1,4 +1,4 @@
-"""How arms do with another bank, on the same rows, with intervals over tasks."""
+"""The performance of arms with another bank on the same rows, with intervals over tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ class ArmMeasure:
 
     policy: Policy
     counts: PairedCounts
-    """Rows, against the memory-free pass."""
+    """Rows, compared with the memory-free pass."""
     right: Interval
     hurt: Interval
     """Share of rows that were right without memory and are wrong in the end."""
     change: Interval
-    """Share right, minus that of the same arm with the bank as it is."""
+    """Share right, minus that of the same arm with the original bank."""
     calls: float
-    """A row."""
+    """Per row."""
     tokens: float
 
 
 def measure_arms(table: Table, original: Table, policies: Mapping[str, Policy]) -> dict[str, ArmMeasure]:
-    """Every arm on a table with another bank's passes, and against the study's own table."""
+    """Every arm on a table with another bank's passes, compared with the study's own table."""
     after, before = Replayer(table), Replayer(original)
     return {arm: _measured(after, before, policy) for arm, policy in policies.items()}
 

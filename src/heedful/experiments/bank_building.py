@@ -1,4 +1,4 @@
-"""Build a bank from rows of the fit side that are left to banks: exemplars, or rules from rollouts."""
+"""Build a bank from the pool rows of a study: exemplars, or rules distilled from rollouts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ from heedful.types import Entry, Item
 
 NEAR_DUPLICATE = 0.95
 SAMPLES = 3
-"""Rollouts of a task beside the greedy one, from which rules are distilled."""
+"""Sampled rollouts per task, besides the greedy one."""
 TEMPERATURE = 0.8
 
 
@@ -45,29 +45,29 @@ TEMPERATURE = 0.8
 class BankBuild:
     entries: Sequence[Entry]
     leaked: int
-    """Entries, or rows to make them of, left out because they are on the test side, or nearly."""
+    """Entries or pool rows left out because their question is asked, or nearly a test question."""
     rollouts: int
     """Model calls of the study's model."""
     written: int = 0
     """Calls of the writer."""
     nonsense: int = 0
-    """Replies of the writer that made no sense."""
+    """Invalid replies of the writer."""
     groups: int = 0
-    """Tasks with something to learn from."""
+    """Tasks with a contrast to learn from."""
 
 
 async def build_exemplars(
     space: Workspace, setup: StudySetup, model: Model, embedder: Embedder, size: int, tell: OnProgress
 ) -> BankBuild:
-    """Worked examples that cover the pool, and most of all what the model got wrong there."""
+    """Worked examples that cover the pool, above all the questions the model got wrong."""
     pool = _pool(setup)
     ledger = await rollouts(space, setup, model, pool, 0, tell)
-    made = [(item.id, setup.benchmark.exemplar(item)) for item in pool]
-    task_of = {entry.id: task for task, entry in made if entry is not None}
-    worked = [entry for _, entry in made if entry is not None]
+    exemplars = [(item.id, setup.benchmark.exemplar(item)) for item in pool]
+    task_of = {entry.id: task for task, entry in exemplars if entry is not None}
+    worked = [entry for _, entry in exemplars if entry is not None]
     kept = unleaked(worked, setup, embedder)
     if not kept:
-        raise UsageError(f"{setup.benchmark.name} makes no exemplars of its rows")
+        raise UsageError(f"{setup.benchmark.name} has no exemplars for its rows")
     vectors = embedder.embed([entry.text for entry in kept])
     wrong = np.array([not ledger.passes["fit", 0, "none", task_of[entry.id]].right for entry in kept])
     chosen = covering(np.asarray(vectors @ vectors.T, dtype=np.float64), wrong, size)
@@ -81,7 +81,7 @@ async def build_exemplars(
 async def build_worked(
     space: Workspace, setup: StudySetup, model: Model, embedder: Embedder, tell: OnProgress
 ) -> tuple[dict[str, str], BankBuild]:
-    """The model's own right attempts at the pool's tasks, by task, as worked answers for exemplars."""
+    """The model's own right attempts at the pool's tasks, by task, for use as worked answers."""
     pool = _pool(setup)
     ledger = await rollouts(space, setup, model, pool, SAMPLES, tell)
     clean = _untested_rows(pool, setup, embedder)
@@ -94,7 +94,7 @@ async def build_worked(
 
 
 def _in_form(text: str, exemplar: Entry | None) -> str:
-    """An attempt on one line, ending as the benchmark's own worked answers end."""
+    """An attempt on one line, with the ending of the benchmark's own worked answers."""
     line = " ".join(text.split())
     ending = "" if exemplar is None else exemplar.response.rpartition("Answer:")[2].strip()
     if not ending or exemplar is None or "Answer:" not in exemplar.response:
@@ -119,7 +119,7 @@ async def build_rules(
     tell: OnProgress,
     on_step: Callable[[int, int, int], None],
 ) -> BankBuild:
-    """Rules distilled from right and wrong rollouts; every reply is on disk before it is used."""
+    """Rules distilled from right and wrong rollouts; every reply is saved before it is used."""
     pool = _pool(setup)
     ledger = await rollouts(space, setup, model, pool, SAMPLES, tell)
     clean = _untested_rows(pool, setup, embedder)
@@ -128,7 +128,7 @@ async def build_rules(
     rules: dict[str, str] = {}
     nonsense = 0
     for number, group in enumerate(groups, start=1):
-        if replies.asked + (2 if rules else 1) > budget:  # a lesson, and what to do with it
+        if replies.asked + (2 if rules else 1) > budget:  # two calls: the lesson, and what to do with it
             break
         change = await _change(group, rules, replies, embedder)
         nonsense += change is None
@@ -137,19 +137,19 @@ async def build_rules(
         on_step(number, len(groups), len(rules))
     if replies.asked and not rules:
         raise HeedfulError(
-            f"the writer {replies.name} gave no rule that makes sense in {replies.asked} calls; "
-            "choose another with --writer-url and --writer-model"
+            f"the writer {replies.name} gave no valid rule in {replies.asked} calls; "
+            "choose another one with --writer-url and --writer-model"
         )
-    made = [new_entry(text, kind="rule", id=id, source="heedful bank build") for id, text in rules.items()]
-    kept = unleaked(made, setup, embedder)
+    entries = [new_entry(text, kind="rule", id=id, source="heedful bank build") for id, text in rules.items()]
+    kept = unleaked(entries, setup, embedder)
     if not kept:
         raise UsageError(
-            f"no rule was made of {len(groups)} tasks to learn from with a budget of {budget} calls; give a "
+            f"no rule came out of {len(groups)} tasks to learn from with a budget of {budget} calls; use a "
             "larger --budget, or a study with more rows in its pool"
         )
     return BankBuild(
         entries=kept,
-        leaked=len(pool) - len(clean) + len(made) - len(kept),
+        leaked=len(pool) - len(clean) + len(entries) - len(kept),
         rollouts=_calls(ledger, SAMPLES),
         written=replies.asked,
         nonsense=nonsense,
@@ -171,7 +171,7 @@ async def rollouts(
 
 
 def write_bank(file: Path, built: BankBuild) -> None:
-    """The whole bank, or nothing; what it cost is written beside it."""
+    """Write the bank atomically, and its cost to a file next to it."""
     write_text(file, write_entries(built.entries, "jsonl"))
     write_json(cost_file(file), {"rollouts": built.rollouts, "written": built.written})
 
@@ -183,7 +183,7 @@ def cost_file(bank: Path) -> Path:
 async def _change(
     group: AttemptGroup, rules: Mapping[str, str], writer: Replies, embedder: Embedder
 ) -> RuleChange | None:
-    """What a group's lesson does to the list; None where the writer's reply makes no sense."""
+    """The change that a group's lesson makes to the list; None if the writer's reply is invalid."""
     lesson = read_lesson(await writer.ask(lesson_prompt(group)), group.question)
     if lesson is None:
         return None
@@ -194,18 +194,19 @@ async def _change(
 
 
 def _related(lesson: str, rules: Mapping[str, str], embedder: Embedder) -> dict[str, str]:
-    """The rules that are about the same as a lesson, the nearest of them."""
+    """The rules most similar to a lesson, if they are related to it."""
     if not rules:
         return {}
     vectors = embedder.embed([lesson, *rules.values()])
-    likeness = vectors[1:] @ vectors[0]
-    order = np.argsort(-likeness, kind="stable")[:NEAREST]
+    similarity = vectors[1:] @ vectors[0]
+    order = np.argsort(-similarity, kind="stable")[:NEAREST]
     ids = list(rules)
-    return {ids[place]: rules[ids[place]] for place in sorted(order.tolist()) if likeness[place] >= RELATED}
+    related = [ids[place] for place in sorted(order.tolist()) if similarity[place] >= RELATED]
+    return {id: rules[id] for id in related}
 
 
 def _groups(setup: StudySetup, ledger: Ledger, pool: Sequence[Item]) -> list[AttemptGroup]:
-    """Tasks with a wrong attempt and something right to hold against it; mixed attempts first."""
+    """Tasks with a wrong attempt and a right one, or a worked solution; mixed attempts first."""
     mixed: list[AttemptGroup] = []
     others: list[AttemptGroup] = []
     for item in pool:
@@ -213,25 +214,25 @@ def _groups(setup: StudySetup, ledger: Ledger, pool: Sequence[Item]) -> list[Att
             row for row in ledger.passes.values() if row.task == item.id and row.record.status == "decoded"
         ]
         worked = setup.benchmark.exemplar(item)
-        found = grouped(
+        contrast = grouped(
             [(row.record.text, row.right) for row in rows], None if worked is None else worked.response
         )
-        if found is not None:
-            right, wrong = found
+        if contrast is not None:
+            right, wrong = contrast
             group = AttemptGroup(task=item.id, question=item.question, right=right, wrong=wrong)
             (mixed if any(row.right for row in rows) else others).append(group)
     return [*mixed, *others]
 
 
 def _untested_rows(pool: Sequence[Item], setup: StudySetup, embedder: Embedder) -> list[Item]:
-    """The pool without rows whose question is asked, or nearly the same as one on the test side."""
+    """The pool without rows whose question is asked, or nearly the same as a test question."""
     asked = [new_entry(item.question, kind="fact", id=item.id) for item in pool]
     kept = {entry.id for entry in unleaked(asked, setup, embedder)}
     return [item for item in pool if item.id in kept]
 
 
 def unleaked(entries: Sequence[Entry], setup: StudySetup, embedder: Embedder) -> list[Entry]:
-    """The entries whose text is not asked, nor nearly the same as a question on the test side."""
+    """The entries whose text is neither asked nor nearly the same as a test question."""
     kept = setup.splits.unasked(entries)
     if not kept or not setup.splits.test:
         return kept
@@ -240,7 +241,7 @@ def unleaked(entries: Sequence[Entry], setup: StudySetup, embedder: Embedder) ->
 
 
 def near_duplicates(entries: Sequence[Entry], items: Sequence[Item], embedder: Embedder) -> Bools:
-    """Which entry (row) says nearly the same as which question (column)."""
+    """Which entries (rows) are nearly the same as which questions (columns)."""
     questions = embedder.embed([normal_question(item.question) for item in items])
     own = embedder.embed([normal_question(bare_question(entry.text)) for entry in entries])
     return np.asarray(own @ questions.T >= NEAR_DUPLICATE)
@@ -249,12 +250,12 @@ def near_duplicates(entries: Sequence[Entry], items: Sequence[Item], embedder: E
 def _pool(setup: StudySetup) -> Sequence[Item]:
     if not setup.splits.pool:
         raise UsageError(
-            f"the study {setup.study.name} leaves no rows to banks: give it [split] pool = 100 or so"
+            f"the study {setup.study.name} leaves no rows for banks: set, for example, [split] pool = 100"
         )
     return setup.splits.pool
 
 
 def _calls(ledger: Ledger, samples: int) -> int:
-    """Calls for the greedy attempts and for so many samples each; the ledger may hold more."""
-    asked = {"none", *(f"sample{sample}" for sample in range(1, samples + 1))}
-    return sum(row.record.calls for row in ledger.passes.values() if row.record.source in asked)
+    """Calls for the greedy attempts and this many samples each; the ledger may hold more."""
+    names = {"none", *(f"sample{sample}" for sample in range(1, samples + 1))}
+    return sum(row.record.calls for row in ledger.passes.values() if row.record.source in names)

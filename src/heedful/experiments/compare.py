@@ -1,6 +1,6 @@
-"""The same solver with whole memories in its prompt: none, and one after the other.
+"""Compare whole memories in the prompt of the same solver, and no memory.
 
-Nothing is routed, recalled or rolled back: this compares what memories are worth to one solver, as
+Nothing is routed, recalled or rolled back: this measures what each memory is worth to one solver, as
 Training-Free GRPO uses its experiences.
 """
 
@@ -26,7 +26,7 @@ HEADING = "Experiences from earlier problems; read them first:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeMemory:
-    """A source that puts every entry into the prompt, in order."""
+    """A source that puts all entries into the prompt, in order."""
 
     memory_free_first: ClassVar[bool] = False
     inner: MemorySource
@@ -46,7 +46,7 @@ class WholeMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizedBenchmark:
-    """A benchmark whose answers may be longer or shorter."""
+    """A benchmark with another limit on answer tokens."""
 
     inner: Benchmark
     max_tokens: int
@@ -76,10 +76,10 @@ class ComparisonResult:
     entries: int
     right: Interval
     paired: PairedCounts
-    """Against no memory."""
+    """Compared with no memory."""
     p: float
     tokens: float
-    """A problem: prompt and answer."""
+    """Per problem, prompt and answer."""
 
 
 async def compare(
@@ -91,7 +91,7 @@ async def compare(
     slots: int,
     tell: OnProgress,
 ) -> list[ComparisonResult]:
-    """Every memory on every problem; what the ledger holds is not decoded again."""
+    """Every memory on every problem; passes in the ledger are not decoded again."""
     if not items:
         raise UsageError(f"{benchmark.name} has no problems to ask")
     sources: dict[str, Source] = {"none": RetrySource()}
@@ -104,11 +104,11 @@ async def compare(
         await Recorder(recording, model, ledger, tell).run(slots)
     table = read_table(ledger, "test", [item.id for item in items], [0])
     base = table.column("none").right.tolist()
-    found = []
+    results = []
     for name in sources:
         column = table.column(name)
         counts = count_pairs(base, column.right.tolist())
-        found.append(
+        results.append(
             ComparisonResult(
                 memory=name,
                 entries=len(memories.get(name, ())),
@@ -118,4 +118,4 @@ async def compare(
                 tokens=float(column.tokens.mean()),
             )
         )
-    return found
+    return results

@@ -1,4 +1,4 @@
-"""Negative controls: the same study with bad entries mixed into a bank.
+"""Negative controls: the same study with bad entries added to a bank.
 
 Every arm was chosen on the clean fit side; nothing is tuned to the bad entries.
 """
@@ -23,14 +23,14 @@ from heedful.types import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """How a retirement rule deals with the bank when it is asked after every task."""
+    """What a retirement rule removes from the bank if it is applied after every task."""
 
     bad: int
-    """Bad entries that were recalled at all."""
+    """Bad entries that were recalled at least once."""
     bad_gone: int
     good_gone: int
     median_tasks: float | None
-    """Tasks after which half of the bad that go are gone, each counted in its own recalls."""
+    """Median number of an entry's recalls before it is removed, over the bad entries removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ControlResult:
     removal: Mapping[str, Removal] = field(default_factory=dict)
     """By retirement rule."""
     changed: int = 0
-    """Passes that the bad entries changed, and that had to be recorded."""
+    """Passes that the bad entries changed and that had to be recorded."""
 
 
 async def controls(
@@ -60,7 +60,7 @@ async def controls(
 
     def controlled(table: Table, rate: float, entries: int, changed: int) -> ControlResult:
         column = table.column(experiment.source)
-        exposed = [any(is_bad(seen.entry) for seen in row.recalls) for row in column.passes]
+        exposed = [any(is_bad(recall.entry) for recall in row.recalls) for row in column.passes]
         return ControlResult(
             rate=rate,
             bad=entries - size,
@@ -71,16 +71,16 @@ async def controls(
             changed=changed,
         )
 
-    found = [controlled(clean, 0.0, size, 0)]
+    results = [controlled(clean, 0.0, size, 0)]
     for rate, mixed in mixtures.items():
         label = f"{'-'.join(kinds)}-{rate:g}"
         varied = await experiment.vary(label, f"{rate:.0%} bad entries", clean, mixed)
-        found.append(controlled(varied.table, rate, len(mixed), varied.changed))
-    return found
+        results.append(controlled(varied.table, rate, len(mixed), varied.changed))
+    return results
 
 
 def control_policies(experiment: Experiment) -> dict[str, Policy]:
-    """Always, the best gate and the best choose of the fit side, and the study's own policy."""
+    """The arms: always, the best gate and the best choose on the fit side, and the study's policy."""
     settings = msgspec.structs.replace(
         experiment.setup.study.fit, families=("gate", "choose"), firsts=("none",)
     )
@@ -94,17 +94,17 @@ def control_policies(experiment: Experiment) -> dict[str, Policy]:
 
 
 def _removal(table: Table, source: str, rule: str) -> Removal:
-    """As if every row were graded in order, and every entry judged after each of its recalls."""
-    seen: dict[str, dict[str, list[float]]] = {}
+    """Simulate grading every row in order and judging every entry after each of its recalls."""
+    utilities: dict[str, dict[str, list[float]]] = {}
     for one in table_evidence(table, source):
-        seen.setdefault(one.entry, {}).setdefault(one.task, []).append(one.utility)
+        utilities.setdefault(one.entry, {}).setdefault(one.task, []).append(one.utility)
     gone = {
         entry: first_condemned([fmean(values) for values in tasks.values()], rule, 0.05)
-        for entry, tasks in seen.items()
+        for entry, tasks in utilities.items()
     }
     after = sorted(tasks for entry, tasks in gone.items() if tasks and is_bad(entry))
     return Removal(
-        bad=sum(map(is_bad, seen)),
+        bad=sum(map(is_bad, utilities)),
         bad_gone=len(after),
         good_gone=sum(bool(tasks) and not is_bad(entry) for entry, tasks in gone.items()),
         median_tasks=after[len(after) // 2] if after else None,

@@ -1,13 +1,13 @@
-"""What an entry's content is worth: the same study with some entries repaired, or corrupted.
+"""What an entry's content is worth: the same study with some entries repaired or corrupted.
 
-A free rerun recalls again, so that an edit also changes which entries are found (drift). Fixed
-retrieval keeps the recalls of the original run and changes only what they say, which isolates the
+A free rerun recalls again, so an edit also changes which entries are recalled (drift). Fixed
+retrieval keeps the recalls of the original run and changes only their content, which isolates the
 effect of the content (the paper's eq. 11). Under fixed retrieval, a row that recalled no edited
-entry has the same prompt under every edit: that is checked on every run.
+entry has the same prompt under every edit; every run checks this.
 
-A model that decodes several prompts at once does not always say the same to the same prompt. So the
-rows that recalled an edited entry are also decoded once more with the bank as it is: what that
-changes is the decoder's noise, against which the edits must be seen.
+A model that decodes several prompts at once does not always give the same answer to the same prompt.
+So the rows that recalled an edited entry are also decoded again with the original bank: the changes
+this makes are the decoder's noise, to compare the edits with.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ Version = tuple[str, str]
 """A mode of retrieval and an edit."""
 VERSIONS: tuple[Version, ...] = tuple((mode, edit) for edit in EDITS for mode in MODES)
 AGAIN: Version = ("fixed", "again")
-"""The bank as it is, decoded once more on the hits."""
+"""The original bank, with the hits decoded again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +57,19 @@ class EditWorth:
 
     policy: Policy
     original: Interval
-    """Share right with the bank as it is."""
+    """Share right with the original bank."""
     right: Mapping[Version, Interval]
     change: Mapping[Version, Interval]
-    """Against the bank as it is; with fixed recalls the content's part, the first term of eq. 11. That of
-    `AGAIN` is noise."""
+    """Compared with the original bank; with fixed recalls, the effect of the content (the first term of
+    eq. 11). That of `AGAIN` is noise."""
     drift: Mapping[str, Interval]
     """By edit, what a free rerun changes beyond the content: the second term of eq. 11."""
     hits: Contrast
     """Rows whose frozen recalls contain an edited entry."""
     others: Contrast
     localised: float | None
-    """One-sided p-value of the randomisation test of hit × edit: is repair minus corrupt larger on the hits
-    than swapping the two at random makes it?"""
+    """One-sided p-value of the randomisation test of hit × edit: is repair minus corrupt on the hits larger
+    than under random swaps of the two?"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +81,22 @@ class CounterfactualResult:
     hits: int
     """Rows whose frozen recalls contain an edited entry."""
     repaired: int
-    """Entries that were given a repair; the others stay as they are in the repaired bank."""
+    """Entries with a repair; the others are unchanged in the repaired bank."""
     same: Mapping[Version, float]
-    """Share of rows whose recalled ids are the original ones, in order."""
+    """Share of rows that recall the original ids, in the same order."""
     changed: Mapping[Version, int]
-    """Passes whose prompt is another than the study's."""
+    """Passes whose prompt differs from the study's."""
     arms: Mapping[str, EditWorth]
 
 
 async def counterfactual(experiment: Experiment, edits: Mapping[str, Edit] | int) -> CounterfactualResult:
-    """Record what the edits change, and compare; a number asks for so many edits to be made."""
+    """Record the passes that the edits change, and compare; a number generates that many edits."""
     table, source = await experiment.table(), experiment.source
     if isinstance(edits, int):
         edits = made_edits(table, source, experiment.entries, edits, experiment.seed)
     varied: dict[Version, Variant] = {}
     for mode, edit in VERSIONS:
-        # the same prompt is the same pass in both modes, so that drift is none of the decoder's noise
+        # the same prompt is the same pass in both modes, so drift contains no decoder noise
         parent = varied["free", edit].ledger if mode == "fixed" else None
         varied[mode, edit] = await _varied(experiment, table, edits, mode, edit, parent)
     columns = {version: one.table.column(source) for version, one in varied.items()}
@@ -135,10 +135,10 @@ async def _varied(
 
 
 async def _again(experiment: Experiment, table: Table, hit: Bools) -> Table:
-    """The table with its hits decoded once more."""
+    """The table with its hits decoded again."""
     recalls = original_recalls(table, experiment.source, experiment.entries)
     hits = table.rows(hit.nonzero()[0])
-    title = "as it is, once more"
+    title = "original, decoded again"
     varied = await experiment.vary("again", title, hits, experiment.entries, recalls=recalls, again=True)
     before, fresh = table.column(experiment.source), varied.table.column(experiment.source)
     passes, right = list(before.passes), before.right.copy()
@@ -170,16 +170,16 @@ def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: B
 
 
 def _draws() -> np.random.Generator:
-    """The same draws every time: equal answers get equal intervals."""
+    """A generator with a fixed seed: equal answers get equal intervals."""
     return np.random.default_rng(0)
 
 
 def _localised(difference: Floats, hit: Bools, tasks: Sequence[str]) -> float | None:
     """The randomisation test over tasks; rows of one task have the same recalls under every seed.
 
-    Were the content worth nothing, a row under repair and under corrupt would be two draws of the
-    same, so the two may be swapped, task by task. Shuffling which rows are hits instead would take
-    the decoder's noise for an effect, since only the hits were decoded twice.
+    If the content were worth nothing, repair and corrupt would be two draws from the same distribution,
+    so the two may be swapped, task by task. Shuffling the hits instead would mistake the decoder's
+    noise for an effect, since only the hits were decoded twice.
     """
     if hit.all() or not hit.any():
         return None
@@ -189,7 +189,7 @@ def _localised(difference: Floats, hit: Bools, tasks: Sequence[str]) -> float | 
 
 
 def _hits(column: Column, edits: Mapping[str, Edit]) -> Bools:
-    return np.array([any(seen.entry in edits for seen in row.recalls) for row in column.passes])
+    return np.array([any(recall.entry in edits for recall in row.recalls) for row in column.passes])
 
 
 def _same_ids(column: Column, original: Column) -> float:
@@ -198,14 +198,14 @@ def _same_ids(column: Column, original: Column) -> float:
 
 
 def _require_equal_off_target(repair: Column, corrupt: Column, hit: Bools, table: Table) -> None:
-    """Rows without an edited entry must be the same pass under both edits."""
+    """Rows without an edited entry must have the same pass under both edits."""
     for place in (~hit).nonzero()[0]:
         one, other = repair.passes[place], corrupt.passes[place]
         same = repair.right[place] == corrupt.right[place]
         if not same or (one.prompt, one.text) != (other.prompt, other.text):
             raise HeedfulError(
                 f"task {table.tasks[place]} recalled no edited entry but differs between repair and corrupt: "
-                "the comparison is void"
+                "the comparison is invalid"
             )
 
 

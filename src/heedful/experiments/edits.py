@@ -1,4 +1,4 @@
-"""Edits of a bank: entries repaired and corrupted, from a file or made by heedful."""
+"""Edits of a bank: repaired and corrupted entries, from a file or generated."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,25 +15,25 @@ from heedful.types import Entry
 
 
 class EditLine(msgspec.Struct, forbid_unknown_fields=True):
-    """An edit as it stands in a file: an entry's id, and what it should say instead."""
+    """An edit in a file: an entry's id and its new texts."""
 
     entry: str
     repair: str = ""
-    """Empty: as it is."""
+    """Empty: unchanged."""
     corrupt: str = ""
     """Empty: the repair, damaged by heedful."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """An entry in its repaired and in its corrupted version."""
+    """The repaired and the corrupted version of an entry."""
 
     repair: Entry
     corrupt: Entry
 
 
 def read_edits(file: Path, entries: Sequence[Entry], seed: int) -> dict[str, Edit]:
-    """The edits of a JSONL file; of an exemplar the worked answer is edited."""
+    """The edits of a JSONL file; in an exemplar, the worked answer is edited."""
     known = {entry.id: entry for entry in entries}
     edits: dict[str, Edit] = {}
     for number, read in read_json_lines(file, EditLine, "an edit"):
@@ -44,16 +44,16 @@ def read_edits(file: Path, entries: Sequence[Entry], seed: int) -> dict[str, Edi
         corrupt = _saying(entry, read.corrupt) if read.corrupt else corrupted(repair, seed)
         edits[entry.id] = Edit(repair=repair, corrupt=corrupt)
     if not edits:
-        raise UsageError(f"{file} holds no edits")
+        raise UsageError(f"{file} contains no edits")
     return edits
 
 
 def made_edits(table: Table, source: str, entries: Sequence[Entry], count: int, seed: int) -> dict[str, Edit]:
-    """Damage for the entries that were recalled most; their repair is what they say already."""
-    seen = Counter(recall.entry for row in table.column(source).passes for recall in row.recalls)
+    """Generated damage for the entries recalled most; their repair is their current text."""
+    recalls = Counter(recall.entry for row in table.column(source).passes for recall in row.recalls)
     edits: dict[str, Edit] = {}
-    for entry in sorted(entries, key=lambda entry: (-seen[entry.id], entry.id)):
-        if len(edits) == count or not seen[entry.id]:
+    for entry in sorted(entries, key=lambda entry: (-recalls[entry.id], entry.id)):
+        if len(edits) == count or not recalls[entry.id]:
             break
         try:
             edits[entry.id] = Edit(repair=entry, corrupt=corrupted(entry, seed))

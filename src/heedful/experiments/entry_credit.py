@@ -1,7 +1,7 @@
 """Which of several recalled entries carried an outcome: leave each out and decode again.
 
-Outcomes near the edge turn by themselves when a prompt is decoded again. So the whole prompt is
-decoded once more first, and a row whose outcome does not come back credits nobody.
+Borderline outcomes can change whenever a prompt is decoded again. So the complete prompt is decoded
+again first, and a row whose outcome does not recur credits no entry.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from heedful.types import Recall, Side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryCredit:
-    """What an entry did: outcomes it was present at, and those that are another without it."""
+    """The outcomes an entry was present at, and those that change if it is left out."""
 
     entry: str
     helps: int
@@ -28,11 +28,11 @@ class CreditResult:
     side: Side
     source: str
     rows: int
-    """Rows on which memory changed right to wrong or wrong to right."""
+    """Rows on which memory changed the grade."""
     unstable: int
-    """Rows whose outcome did not come back when the same prompt was decoded once more."""
+    """Rows whose outcome did not recur when the same prompt was decoded again."""
     shared: int
-    """Rows whose outcome stays when any one entry is left out: no single entry carries it."""
+    """Rows whose outcome persists whichever entry is left out: no single entry carries it."""
     calls: int
     entries: Sequence[EntryCredit]
     """The most harmful first."""
@@ -53,7 +53,7 @@ async def credit(experiment: Experiment) -> CreditResult:
     sources = frozen(only(setup, side, source), source, recalls, again=True)
     folder = experiment.space.folder / experiment.name
     ledger, calls = await experiment.record(
-        folder / f"{source}-again", "once more", sources, changed, seeds=[seed]
+        folder / f"{source}-again", "decoding again", sources, changed, seeds=[seed]
     )
     stable = {
         task: right
@@ -63,23 +63,23 @@ async def credit(experiment: Experiment) -> CreditResult:
     most = max((len(recalls[task]) for task in stable), default=0)
     without: dict[str, dict[str, bool]] = {task: {} for task in stable}
     for left in range(most):
-        rest = {task: _without(found, left) for task, found in recalls.items()}
+        rest = {task: _without(recalled, left) for task, recalled in recalls.items()}
         sources = frozen(only(setup, side, source), source, rest)
         title = f"without entry {left + 1}"
         place = folder / f"{source}-without-{left + 1}"
-        ledger, made = await experiment.record(place, title, sources, stable, seeds=[seed])
-        calls += made
+        ledger, extra_calls = await experiment.record(place, title, sources, stable, seeds=[seed])
+        calls += extra_calls
         for task in stable:
             if left < len(recalls[task]):
                 row = ledger.passes[side, seed, source, task]
-                plainly = ledger.passes[side, seed, "none", task]
-                without[task][recalls[task][left].entry.id] = (row if row.record.calls else plainly).right
+                baseline = ledger.passes[side, seed, "none", task]
+                without[task][recalls[task][left].entry.id] = (row if row.record.calls else baseline).right
     counted = _counted(side, source, stable, without, calls)
     return replace(counted, rows=len(changed), unstable=len(changed) - len(stable))
 
 
 def _without(recalls: Sequence[Recall], left: int) -> tuple[Recall, ...]:
-    """The recalls without the one at this place; none where there is no such place."""
+    """The recalls without the one at this index; none if there is no such index."""
     if left >= len(recalls):
         return ()
     return tuple(recall for place, recall in enumerate(recalls) if place != left)

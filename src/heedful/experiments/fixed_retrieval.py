@@ -1,4 +1,4 @@
-"""Recalls that are held fixed: the same entries in the prompt, whatever they say now."""
+"""Fixed recalls: the same entries in the prompt, whatever their current content."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ Sources = Callable[[int], Mapping[str, Source]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedRetrieval:
-    """A memory source that finds what was found before, whatever it says now."""
+    """A memory source with given recalls, whatever their current content."""
 
     memory_free_first: ClassVar[bool] = False
     inner: MemorySource
     found: Mapping[str, Sequence[Recall]]
-    """Per task."""
+    """Recalls by task."""
     again: bool = False
-    """The same prompts once more: what was recorded without this does not stand for them."""
+    """Decode the same prompts again: passes recorded without this flag do not count."""
 
     @property
     def spec(self) -> Spec:
@@ -40,7 +40,7 @@ class FixedRetrieval:
 def frozen(
     sources: Sources, source: str, found: Mapping[str, Sequence[Recall]], *, again: bool = False
 ) -> Sources:
-    """The sources with recalls that are given by task instead of being looked up."""
+    """The sources with recalls given by task instead of searched."""
 
     def named(seed: int) -> Mapping[str, Source]:
         every = dict(sources(seed))
@@ -52,15 +52,15 @@ def frozen(
 
 
 def original_recalls(table: Table, source: str, entries: Sequence[Entry]) -> Mapping[str, Sequence[Recall]]:
-    """By task, the entries that the study recalled, as they are now."""
+    """By task, the entries that the study recalled, with their current content."""
     by_id = {entry.id: entry for entry in entries}
-    lost = {seen.entry for row in table.column(source).passes for seen in row.recalls} - set(by_id)
+    lost = {recall.entry for row in table.column(source).passes for recall in row.recalls} - set(by_id)
     if lost:
         raise UsageError(
             f"the study recalled {', '.join(sorted(lost)[:3])} from {source}, which its bank no longer has: "
             "run heedful study record"
         )
     return {
-        task: tuple(Recall(entry=by_id[seen.entry], score=seen.score) for seen in row.recalls)
+        task: tuple(Recall(entry=by_id[recall.entry], score=recall.score) for recall in row.recalls)
         for task, row in zip(table.tasks, table.column(source).passes, strict=True)
     }

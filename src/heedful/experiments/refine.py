@@ -1,11 +1,11 @@
-"""The closed loop: evidence, retirement, replacement, and recording again what that changed.
+"""The closed loop: evidence, retirement, replacement, and recording the passes these change.
 
 Everything happens on the fit side, before the lock. Each iteration is judged by the objective of
-the best kind of policy that uses its bank, on folds that the policy was not tuned on; the best
-iteration, the earlier on a tie, becomes the study's bank. The evidence that retires entries comes
-from the same rows, so an iteration looks better there than it will on the test side: that one judges.
-In a study with a harm limit the loop looks at the rows that choose the policy only, since those that
-certify it may have no part in making the bank.
+the best kind of policy that uses its bank, on folds that the policy was not tuned on. The bank of the
+best iteration, the earlier one on a tie, becomes the study's bank. The evidence that retires entries
+comes from the same rows, so an iteration looks better there than it will on the test side.
+In a study with a harm limit, the loop uses only the rows that choose the policy: the rows that
+certify it must not influence the bank.
 """
 
 import re
@@ -36,7 +36,7 @@ from heedful.protocol.workspace import REFINED, Workspace, tasks_looked_at, writ
 from heedful.types import Entry, Policy
 
 SHOWN = 3
-"""Tasks that an entry hurt, shown to the writer who is to replace it."""
+"""How many tasks that an entry hurt are shown to the writer who replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +45,18 @@ class RefineIteration:
     entries: int
     """Live entries of the bank."""
     accuracy: float
-    """Of the best kind of policy that uses the source, on held-out folds of the fit side."""
+    """Accuracy of the best kind of policy that uses the source, on held-out folds of the fit side."""
     objective: float
     always: ArmMeasure
     """Memory in every prompt."""
     retired: Sequence[Condemnation] = ()
     replaced: Sequence[Entry] = ()
     changed: int = 0
-    """Passes with memory whose prompt is another than in the iteration before."""
+    """Passes with memory whose prompt differs from the previous iteration."""
     calls: int = 0
-    """Model calls that took; the rest was recorded already."""
+    """Model calls made in this run; the other passes were already recorded."""
     written: int = 0
-    """Replies of the writer, remembered or not."""
+    """Replies of the writer, cached or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +67,14 @@ class RefineResult:
     bank: str
     """The bank of the study's source from now on."""
     tasks: int
-    """Tasks of the fit side that the loop looked at."""
+    """Tasks of the fit side that the loop used."""
     spared: Sequence[Condemnation] = ()
     """Condemned by the last evidence, but protected or beyond the share that may go at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """Who writes better rules, and the embedder that keeps them off the test side."""
+    """The model that writes better rules, and the embedder that keeps test questions out of them."""
 
     model: Model
     embedder: Embedder
@@ -87,9 +87,9 @@ async def refine(
     writer: Writer | None,
     keep: Callable[[RefineResult], None] = lambda found: None,
 ) -> RefineResult:
-    """Run the loop; without a writer entries are only retired.
+    """Run the loop; without a writer, entries are only retired.
 
-    `keep` gets the result before the study is changed, so that a kill cannot lose it.
+    `keep` gets the result before the study changes, so a crash cannot lose it.
     """
     space, setup, source = experiment.space, experiment.setup, experiment.source
     _refuse_unrefinable(space, setup, source)
@@ -132,7 +132,7 @@ class _Round:
     entries: Sequence[Entry]
     table: Table
     seen: Table
-    """The rows of it that the loop may look at."""
+    """The rows of the table that the loop may use."""
     ledger: Ledger
     policy: Policy
     told: RefineIteration
@@ -170,7 +170,7 @@ async def _next(
     writer: Writer | None,
     original: Table,
 ) -> _Round:
-    """Retire, replace, and record what that changed."""
+    """Retire and replace entries, and record the passes that this changes."""
     sentences = {one.standing.entry.id: one for one in going}
     entries = [_sentenced(entry, sentences.get(entry.id)) for entry in last.entries]
     gone = [one.standing.entry for one in going if one.standing.entry.kind != "exemplar"]
@@ -199,9 +199,7 @@ def _refuse_unrefinable(space: Workspace, setup: StudySetup, source: str) -> Non
     if space.lock.exists():
         raise LockError(f"{space.lock} exists: a locked study stays locked; refine before heedful study lock")
     if setup.study.sources[source].bank == "pool":
-        raise UsageError(
-            f"the bank of {source} is made of the pool's rows: only a bank that is a file can be refined"
-        )
+        raise UsageError(f"the bank of {source} is made from pool rows: only a bank in a file can be refined")
     with_bank_named(space.study.read_text(encoding="utf-8"), source, "")
 
 
@@ -222,7 +220,7 @@ def _sentenced(entry: Entry, sentence: Condemnation | None) -> Entry:
 
 
 async def _better(entry: Entry, table: Table, experiment: Experiment, writer: Replies) -> Entry | None:
-    """What the writer would put in the place of a rule that goes; None where that makes no sense."""
+    """The writer's replacement for a retired rule; None if it is invalid."""
     harmed = _harmed(entry, table, experiment)
     problems = " ".join(question for question, _, _ in harmed)
     text = read_lesson(await writer.ask(fix_prompt(entry.text, harmed)), problems)
@@ -232,11 +230,11 @@ async def _better(entry: Entry, table: Table, experiment: Experiment, writer: Re
 
 
 def _harmed(entry: Entry, table: Table, experiment: Experiment) -> list[tuple[str, str, str]]:
-    """Tasks that were hurt while the entry was in the prompt: question, text without memory, text with it."""
+    """Tasks hurt with the entry in the prompt: question, text without memory, text with memory."""
     items = {item.id: item for item in experiment.setup.splits.fit}
     plain, column = table.column("none"), table.column(experiment.source)
     hurt = (plain.right & column.decoded & ~column.right).nonzero()[0].tolist()
-    rows = [at for at in hurt if any(seen.entry == entry.id for seen in column.passes[at].recalls)]
+    rows = [at for at in hurt if any(recall.entry == entry.id for recall in column.passes[at].recalls)]
     return [
         (items[table.tasks[at]].question, plain.passes[at].text, column.passes[at].text)
         for at in rows[:SHOWN]
@@ -244,16 +242,18 @@ def _harmed(entry: Entry, table: Table, experiment: Experiment) -> list[tuple[st
 
 
 def _require_only_changed(calls: int, changed: int) -> None:
-    """Only passes whose prompt changed may be decoded; fewer are where some had been recorded before."""
+    """Check that only passes with a changed prompt were decoded; some may have been recorded before."""
     if calls > changed:
-        raise HeedfulError(f"{calls} passes were decoded but {changed} had changed: the ledgers do not agree")
+        raise HeedfulError(
+            f"{calls} passes were decoded, but only {changed} had changed: the ledgers are inconsistent"
+        )
 
 
 async def _adopt(experiment: Experiment, bank: str, chosen: _Round) -> None:
-    """Make the chosen iteration's bank the study's; its passes are copied, none is decoded.
+    """Make the chosen iteration's bank the study's; its passes are copied, not decoded.
 
-    The study names the bank before its passes are there: `fit` refuses passes of entries that the
-    bank no longer has, and `record` copies what is missing, as does the next `refine`.
+    The study names the bank before its passes are copied: `fit` refuses passes of entries that the
+    bank no longer has, and `record` copies missing passes, as does the next `refine`.
     """
     space, source = experiment.space, experiment.source
     text = with_bank_named(space.study.read_text(encoding="utf-8"), source, bank)
@@ -264,7 +264,7 @@ async def _adopt(experiment: Experiment, bank: str, chosen: _Round) -> None:
 
 
 async def _copied(experiment: Experiment, setup: StudySetup, parent: Ledger | None) -> None:
-    """Let the study's ledger have what a round recorded."""
+    """Copy the passes of a round into the study's ledger."""
     if parent is not None:
         tell = partial(experiment.tell, "copying the chosen passes")
         recording = recording_of(setup, "fit")
@@ -277,11 +277,11 @@ def with_bank_named(toml: str, source: str, bank: str) -> str:
     table = re.search(head + r"(.*?)(?=^\[|\Z)", toml, re.MULTILINE | re.DOTALL)
     line = None if table is None else re.search(r"^[ \t]*bank[ \t]*=.*$", table[1], re.MULTILINE)
     if table is None or line is None:
-        raise UsageError(f"the study file has no [sources.{source}] with a bank on a line of its own")
+        raise UsageError(f"the study file has no [sources.{source}] table with `bank` on its own line")
     start = table.start(1) + line.start()
     return f'{toml[:start]}bank = "{bank}"{toml[start + len(line[0]) :]}'
 
 
 def bank_label(setup: StudySetup, source: str, entries: Sequence[Entry]) -> str:
-    """The same bank has the same label in every run."""
+    """A label of a bank: the same in every run."""
     return with_bank(setup, source, entries).banks[source].digest[:8]

@@ -1,4 +1,4 @@
-"""A writer whose replies are kept, so that work that was ended goes on without asking again."""
+"""A writer whose replies are saved, so interrupted work resumes without asking again."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from heedful.types import Prompt, digest_of
 
 
 class Replies:
-    """Asks a model once for each prompt; a reply is on disk before it is used."""
+    """Asks a model once for each prompt; a reply is saved before it is used."""
 
     def __init__(self, path: Path, model: Model) -> None:
         self.name = model.traits.name
         self.asked = 0
-        """Prompts that were put to it, remembered or not."""
+        """Prompts asked so far, cached or not."""
         self._path, self._model = path, model
         self._known: dict[str, str] = {}
         for line in path.read_bytes().splitlines() if path.exists() else ():
@@ -24,7 +24,7 @@ class Replies:
                 fields = json.loads(line)
                 self._known[fields["prompt"]] = fields["text"]
             except (ValueError, KeyError, TypeError):
-                continue  # a line cut by a crash: it is asked again
+                continue  # a line truncated by a crash: it is asked again
 
     async def ask(self, prompt: Prompt) -> str:
         self.asked += 1
@@ -34,7 +34,7 @@ class Replies:
         return self._known[key]
 
     async def _reply(self, prompt: Prompt) -> str:
-        """What the model says; one that refuses the schema is asked without, the prompt names the form."""
+        """The model's reply; if it refuses the schema, it is asked without: the prompt names the format."""
         try:
             decode = await self._model.decode(prompt)
         except RequestError:

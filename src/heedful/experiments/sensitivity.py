@@ -1,4 +1,4 @@
-"""Accuracy, harm and cost against the size of a bank, the noise in it and what it cost to build."""
+"""Accuracy, harm and cost as functions of a bank's size, its noise and its construction cost."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,16 @@ class SensitivityPoint:
     axis: str
     """`size`, `noise` or `construction`."""
     value: float
-    """A share, or the model calls that building the bank took."""
+    """A share, or the number of model calls to build the bank."""
     entries: int
     arms: Mapping[str, ArmMeasure]
     changed: int
-    """Passes that this bank changed, and that had to be recorded."""
+    """Passes that this bank changed and that had to be recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankVariant:
-    """A bank in the place of the source's own."""
+    """A bank that replaces the source's own."""
 
     axis: str
     value: float
@@ -44,7 +44,7 @@ class BankVariant:
 async def sensitivity(
     experiment: Experiment, sizes: Sequence[float], noises: Sequence[float], built: Sequence[Path] = ()
 ) -> list[SensitivityPoint]:
-    """Every size with no noise, every noise at full size, and every other bank, on the same rows."""
+    """Every size without noise, every noise at full size, and every built bank, on the same rows."""
     banks = [
         *_parts(experiment, sizes),
         *_noisy(experiment, noises),
@@ -68,7 +68,7 @@ async def sensitivity(
 
 
 def _parts(experiment: Experiment, sizes: Sequence[float]) -> list[BankVariant]:
-    """Parts of the bank, a smaller one inside a larger one."""
+    """Parts of the bank; each is contained in the next larger one."""
     order = random.Random(experiment.seed).sample(experiment.live, len(experiment.live))
     parts = []
     for size in sorted(sizes):
@@ -91,13 +91,13 @@ def _noisy(experiment: Experiment, noises: Sequence[float]) -> list[BankVariant]
 
 
 def _built(file: Path, setup: StudySetup) -> BankVariant:
-    """A bank that `heedful bank build` made, with the calls that it took."""
+    """A bank made by `heedful bank build`, with its model calls."""
     entries = read_entries(file)[0]
     if len(setup.splits.unasked(entries)) < len(entries):
-        raise LeakError(f"{file} holds a question that is asked, on the fit or on the test side")
-    cost = read_json(cost_file(file), f"{file} must be made by heedful bank build, which tells its cost")
+        raise LeakError(f"{file} contains a question of the fit or the test side: remove the entry")
+    cost = read_json(cost_file(file), f"{file} must be made by heedful bank build, which writes its cost")
     try:
         calls = int(cost["rollouts"]) + int(cost["written"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{cost_file(file)} does not tell `rollouts` and `written`") from error
+        raise UsageError(f"{cost_file(file)} must contain the numbers `rollouts` and `written`") from error
     return BankVariant(axis="construction", value=calls, label=f"built-{file.stem}", entries=entries)

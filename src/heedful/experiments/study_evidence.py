@@ -1,4 +1,4 @@
-"""Evidence of a study: what each recalled entry did to the tasks of the fit side."""
+"""Evidence from a study: the effect of each recalled entry on the tasks of the fit side."""
 
 from heedful.errors import UsageError
 from heedful.protocol.fit_result import read_fit
@@ -12,9 +12,9 @@ from heedful.types import Evidence, Policy
 
 
 def study_evidence(space: Workspace, source: str) -> list[Evidence]:
-    """Evidence from a study's fit side: the rows that its policy routes to the source, all before a fit.
+    """Evidence from the fit rows that the study's policy routes to the source; from all before a fit.
 
-    With a harm limit without the rows that certify: what they say may have no part in making a bank.
+    With a harm limit, the certifying rows are left out: they must not influence a bank.
     """
     table = choosing_rows(_fit_table(space, source), read_study(space.study).fit)
     policy = read_fit(space.fit).policy if space.fit.exists() else None
@@ -22,10 +22,10 @@ def study_evidence(space: Workspace, source: str) -> list[Evidence]:
 
 
 def table_evidence(table: Table, source: str, policy: Policy | None = None) -> list[Evidence]:
-    """Right with the source minus right without it, on every routed row, to each recalled entry.
+    """For each recalled entry on every routed row: right with the source minus right without it.
 
-    Under a policy that asks the source after the first pass, those are the rows on which it asks it;
-    else all on which the source had something to add.
+    Routed rows are those on which the policy asks the source after the first pass; for other policies,
+    or none, all rows on which the source decoded a pass.
     """
     routed = table.column(source).decoded
     if policy is not None and source in policy.sources[: policy.budget.passes]:
@@ -33,13 +33,13 @@ def table_evidence(table: Table, source: str, policy: Policy | None = None) -> l
     plain, column = table.column("none"), table.column(source)
     return [
         Evidence(
-            entry=seen.entry,
-            version=seen.version,
+            entry=recall.entry,
+            version=recall.version,
             task=table.tasks[at],
             utility=float(column.right[at]) - float(plain.right[at]),
         )
         for at in routed.nonzero()[0]
-        for seen in column.passes[at].recalls
+        for recall in column.passes[at].recalls
     ]
 
 
@@ -49,12 +49,12 @@ def _fit_table(space: Workspace, source: str) -> Table:
     ledger = Ledger(space.ledger)
     passes = [row for row in ledger.passes.values() if row.side == "fit"]
     if not passes:
-        raise UsageError(f"the ledger {space.ledger} is empty: heedful study record fills it")
+        raise UsageError(f"the ledger {space.ledger} is empty: run heedful study record first")
     banks = [name for name, settings in study.sources.items() if settings.bank]
     if source not in banks:
         raise UsageError(f"the study {study.name} has no bank {source!r}; it has {', '.join(banks)}")
-    told = {row.task for row in passes if row.record.source == source}
-    shared = [row.task for row in passes if row.record.source == "none" and row.task in told]
+    recorded = {row.task for row in passes if row.record.source == source}
+    shared = [row.task for row in passes if row.record.source == "none" and row.task in recorded]
     if not shared:
-        raise UsageError(f"nothing of {source} is recorded yet: heedful study record goes on")
+        raise UsageError(f"no pass of {source} is recorded yet: run heedful study record")
     return read_table(ledger, "fit", list(dict.fromkeys(shared)), study.seeds)

@@ -1,4 +1,4 @@
-"""The same study with other banks: what is not touched by the change is not decoded again."""
+"""The same study with other banks; unchanged passes are not decoded again."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,17 +24,17 @@ from heedful.protocol.workspace import Workspace, write_text
 from heedful.types import Entry, Policy, Recall, Side
 
 Tell = Callable[[str, Progress], None]
-"""How far the recording under a title is."""
+"""Reports the progress of a recording, by its title."""
 
 
 def bank_source(setup: StudySetup, wanted: str | None) -> str:
-    """The source that is wanted, or the study's only one with a bank."""
+    """The wanted source, or the study's only one with a bank."""
     names = list(setup.banks)
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted not in names:
-        asked = "several banks" if wanted is None else f"no bank {wanted!r}"
-        raise UsageError(f"the study {setup.study.name} has {asked}: give --source {'|'.join(names)}")
+        problem = "several banks" if wanted is None else f"no bank {wanted!r}"
+        raise UsageError(f"the study {setup.study.name} has {problem}: give --source {'|'.join(names)}")
     return wanted
 
 
@@ -59,19 +59,19 @@ def only(setup: StudySetup, side: Side, source: str) -> Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A table with the passes of another bank in it, and what they cost."""
+    """A table with the passes of another bank, and their cost."""
 
     table: Table
     ledger: Ledger
     changed: int
-    """Model calls of the passes whose prompt is another than before."""
+    """Model calls of the passes whose prompt changed."""
     calls: int
-    """Calls that were made for them now; the rest had been recorded."""
+    """Calls made for them now; the others were already recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentOrigin:
-    """Where an answer comes from."""
+    """The study, rows and command behind a result."""
 
     study: str
     benchmark: str
@@ -85,10 +85,10 @@ class ExperimentOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A question asked of a study about the bank of one of its sources."""
+    """An experiment on the bank of one of a study's sources."""
 
     name: str
-    """Also the folder, in the study's, that keeps what is recorded."""
+    """Also the name of its folder within the study's folder."""
     space: Workspace
     setup: StudySetup
     model: Model
@@ -96,11 +96,11 @@ class Experiment:
     tell: Tell
     side: Side = "fit"
     rows: int | None = None
-    """Only so many tasks, drawn by the seed."""
+    """Limits the number of tasks, drawn by the seed."""
     seed: int = 0
 
     def origin(self, command: str) -> ExperimentOrigin:
-        """What a reader must know to judge the answer."""
+        """What a reader must know to judge the result."""
         tasks = len(self.setup.splits.asked(self.side))
         return ExperimentOrigin(
             study=self.setup.study.name,
@@ -122,9 +122,9 @@ class Experiment:
         return [entry for entry in self.entries if entry.live]
 
     async def table(self) -> Table:
-        """The study's own passes, if they are of today's bank, prompts and model.
+        """The study's own passes, if they match the current bank, prompts and model.
 
-        The test side must be open, and the event log says that it was asked.
+        The test side must be open already, and its use is logged.
         """
         if self.side == "test":
             refuse_closed(self.space)
@@ -138,7 +138,7 @@ class Experiment:
             again = "record" if self.side == "fit" else "test"
             raise UsageError(
                 f"passes of {', '.join(stale)} are missing, were recorded with another bank, prompt or "
-                f"model, or are graded otherwise today: run heedful study {again}"
+                f"model, or would be graded differently: run heedful study {again}"
             )
         if self.side == "test":
             lock = read_lock(self.space.lock).lock
@@ -167,13 +167,15 @@ class Experiment:
         again: bool = False,
         parent: Ledger | None = None,
     ) -> Variant:
-        """Record, on the rows of a table, what other entries change; recalls may be held fixed.
+        """Record the passes that other entries change on the rows of a table; recalls may be held fixed.
 
-        `again` decodes the rows once more even if their prompts have been recorded.
+        `again` decodes the rows again even if their prompts are already recorded.
         """
         changed = with_bank(self.setup, self.source, entries)
         folder = self.space.folder / self.name / f"{self.source}-{label}"
-        if self.setup.study.sources[self.source].bank != "pool":  # those are questions of the benchmark
+        if (
+            self.setup.study.sources[self.source].bank != "pool"
+        ):  # pool entries contain questions of the benchmark
             write_text(folder / f"{self.source}.jsonl", write_entries(entries, "jsonl"))
         sources = only(changed, self.side, self.source)
         if recalls is not None:
@@ -198,9 +200,9 @@ class Experiment:
         parent: Ledger | None = None,
         seeds: Sequence[int] | None = None,
     ) -> tuple[Ledger, int]:
-        """Passes of these sources, kept in a folder, and how many model calls they took.
+        """Record passes of these sources in a folder; returns the ledger and the number of model calls.
 
-        What the study, or the variant that is given as `parent`, has recorded already is not decoded again.
+        Passes already recorded by the study, or by the variant given as `parent`, are not decoded again.
         """
         recording = self._recording(sources, tasks, seeds)
         with Ledger(folder / "ledger.jsonl", parent or Ledger(self.space.ledger)) as ledger:
@@ -210,12 +212,12 @@ class Experiment:
 
 
 def study_policy(space: Workspace) -> Policy:
-    """The policy that was locked, or chosen where nothing is locked yet."""
+    """The locked policy, or the chosen one if nothing is locked yet."""
     return read_lock(space.lock).policy if space.lock.exists() else read_fit(space.fit).policy
 
 
 def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
-    """The source in every prompt, and the study's policy where there is one and it uses the source."""
+    """The source in every prompt, and the study's policy if it exists and uses the source."""
     policies = {"always": arms.always(source)}
     if space.lock.exists() or space.fit.exists():
         policy = study_policy(space)
@@ -225,7 +227,7 @@ def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
 
 
 def refuse_closed(space: Workspace) -> None:
-    """The test side may be asked again only after the locked study has opened it."""
+    """Refuse to use the test side before the locked study has opened it."""
     lock = read_lock(space.lock).lock if space.lock.exists() else ""
     events = [event.event for event in read_events(space.events) if event.lock == lock]
     if OPENED not in events:

@@ -1,1 +1,1 @@
-"""What each memory entry did, and which have to go."""
+"""The effect of each memory entry, which entries to retire, and how to build banks."""

@@ -1,4 +1,4 @@
-"""Damage an entry on purpose, with hardly a change of length: to see what its content is worth."""
+"""Damage an entry on purpose at nearly the same length, to measure what its content is worth."""
 
 import random
 import re
@@ -12,12 +12,12 @@ from heedful.types import Entry
 
 
 def _both_ways(*pairs: tuple[str, str]) -> Mapping[str, str]:
-    """Each word to its other; of several others, the first."""
-    turned: dict[str, str] = {}
+    """Each word mapped to its opposite; the first one if it has several."""
+    opposites: dict[str, str] = {}
     for one, other in pairs:
-        turned.setdefault(one, other)
-        turned.setdefault(other, one)
-    return MappingProxyType(turned)
+        opposites.setdefault(one, other)
+        opposites.setdefault(other, one)
+    return MappingProxyType(opposites)
 
 
 _OPERATIONS = _both_ways(
@@ -62,11 +62,11 @@ _CONDITIONS = (
 )
 
 Damage = Callable[[str, random.Random], str]
-"""A text with one kind of damage; the same text where there is nothing to damage."""
+"""A text with one kind of damage; the same text if there is nothing to damage."""
 
 
 def wrong_operation(text: str, rng: random.Random) -> str:
-    """Another operation: worked through in the last equation, else another sign, or less instead of more."""
+    """Another operation: worked through in the last equation, else another sign or an opposite word."""
     if (worked := _worked_wrongly(text)) is not None:
         return worked
     signed = re.sub(r"(?<=\d )[-+*/](?= \(?\d)", lambda sign: _SIGNS[sign[0]], text)
@@ -81,7 +81,7 @@ def wrong_operation(text: str, rng: random.Random) -> str:
 
 
 def _worked_wrongly(text: str) -> str | None:
-    """The last equation with another operation and its result, which also replaces the old one after it."""
+    """The last equation with another operation and its result, which also replaces later mentions."""
     equations = list(_EQUATION.finditer(text))
     if not equations:
         return None
@@ -96,20 +96,21 @@ def _worked_wrongly(text: str) -> str | None:
 
 
 def wrong_number(text: str, rng: random.Random) -> str:
-    """Every number becomes another of as many digits, the same one for the same number."""
+    """Replace every number by another with as many digits, consistently."""
     drawn: dict[str, str] = {}
 
     def another(match: re.Match[str]) -> str:
-        said = match[0]
-        while said not in drawn or drawn[said] == said:
-            drawn[said] = str(rng.randrange(10 ** (len(said) - 1) if len(said) > 1 else 1, 10 ** len(said)))
-        return drawn[said]
+        number = match[0]
+        lowest = 10 ** (len(number) - 1) if len(number) > 1 else 1
+        while number not in drawn or drawn[number] == number:
+            drawn[number] = str(rng.randrange(lowest, 10 ** len(number)))
+        return drawn[number]
 
     return re.sub(r"\d+", another, text)
 
 
 def negated_condition(text: str, rng: random.Random) -> str:
-    """The condition turned round."""
+    """Negate or reverse the first condition."""
     for pattern, other in _CONDITIONS:
         found = re.search(pattern, text, re.IGNORECASE)
         if found is not None:
@@ -127,21 +128,21 @@ DAMAGES: Mapping[str, Damage] = MappingProxyType(
 
 
 def corrupted(entry: Entry, seed: int = 0, kinds: tuple[str, ...] = tuple(DAMAGES)) -> Entry:
-    """The entry with the first kind of damage that its text, or an exemplar's worked answer, takes."""
+    """The entry with the first kind of damage that applies to its text, or to an exemplar's worked answer."""
     rng = random.Random(f"{seed} {entry.id}")
     for kind in kinds:
-        said = entry.response if entry.kind == "exemplar" else entry.text
-        damaged = DAMAGES[kind](said, rng)
-        if damaged != said:
+        text = entry.response if entry.kind == "exemplar" else entry.text
+        damaged = DAMAGES[kind](text, rng)
+        if damaged != text:
             tags = (*entry.tags, kind)
             return (
                 replace(entry, response=damaged, tags=tags)
                 if entry.kind == "exemplar"
                 else replace(entry, text=damaged, tags=tags)
             )
-    raise UsageError(f"entry {entry.id!r} has nothing to damage; give an edit of your own")
+    raise UsageError(f"entry {entry.id!r} has nothing to damage; write an edit yourself")
 
 
 def _like(old: str, new: str) -> str:
-    """The new word with the old one's capital."""
+    """The new word, capitalised like the old one."""
     return new.capitalize() if old[:1].isupper() else new

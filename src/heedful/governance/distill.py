@@ -1,11 +1,11 @@
-"""Rules from rollouts: what a right attempt did that a wrong one did not, kept as a short list.
+"""Distil a short list of rules from rollouts: what right attempts did and wrong ones did not.
 
-For each task with attempts of both kinds a writer is asked for one lesson, and then what to do with
-it: add it to the list, update or delete a rule that is there, or nothing (the operations of
-Training-Free GRPO, Cai et al. 2025). A lesson that is about something else than every rule of the
-list is added without asking: a small writer otherwise rewrites whatever rule it is shown, and one
-rule swallows the list. The writer's replies are constrained to a JSON schema where the endpoint can
-do that; a reply that makes no sense is counted and changes nothing.
+For each task with attempts of both kinds, a writer model is asked for one lesson, and then what to do
+with it: add it to the list, update or delete an existing rule, or nothing (the operations of
+Training-Free GRPO, Cai et al. 2025). A lesson unlike every rule in the list is added without asking:
+otherwise a small writer rewrites whatever rule it sees, and one rule absorbs the list. The writer's
+replies are constrained to a JSON schema if the endpoint supports that; an invalid reply is counted
+and changes nothing.
 """
 
 import json
@@ -18,10 +18,10 @@ from heedful.types import Message, Prompt
 
 MOST_WORDS = 32
 NEAREST = 5
-"""How many rules of the list the writer sees beside a new lesson."""
+"""How many rules of the list the writer sees next to a new lesson."""
 RELATED = 0.6
-"""Similarity (MiniLM) from which a rule counts as like a lesson. It lies in a gap: of 27 lessons on SVAMP
-seven had an earlier one at .67 or more, the others none above .56."""
+"""Similarity (MiniLM) at which a rule counts as related to a lesson. It lies in a gap: of 27 lessons on
+SVAMP, seven had an earlier one at .67 or more, the others none above .56."""
 _LESSON_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"difference": {"type": "string"}, "rule": {"type": "string"}},
@@ -47,13 +47,13 @@ class AttemptGroup:
     task: str
     question: str
     right: str
-    """An attempt that ended right, or the worked solution where none did."""
+    """A right attempt, or the worked solution if there is none."""
     wrong: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleChange:
-    """One change of the list."""
+    """One change to the list."""
 
     operation: str
     """`add`, `update`, `delete` or `none`."""
@@ -73,7 +73,7 @@ def lesson_prompt(group: AttemptGroup) -> Prompt:
 
 
 def change_prompt(lesson: str, rules: Mapping[str, str]) -> Prompt:
-    """Ask what to do with a lesson, given the rules that are nearest to it."""
+    """Ask what to do with a lesson, given the rules nearest to it."""
     listed = "\n".join(f"[{id}] {text}" for id, text in rules.items()) or "(none yet)"
     asked = (
         f"Rules we have:\n{listed}\n\nNew lesson:\n{lesson}\n\n"
@@ -86,7 +86,7 @@ def change_prompt(lesson: str, rules: Mapping[str, str]) -> Prompt:
 
 
 def fix_prompt(rule: str, harmed: Sequence[tuple[str, str, str]]) -> Prompt:
-    """Ask for a better rule in place of one that hurt: question, answer without it, answer with it."""
+    """Ask for a better rule to replace a harmful one, given (question, answer without, answer with)."""
     cases = "\n\n".join(
         f"Problem:\n{question}\nRight, without the rule: {right}\nWrong, with the rule: {wrong}"
         for question, right, wrong in harmed
@@ -105,30 +105,30 @@ def _prompt(asked: str, schema: Mapping[str, Any]) -> Prompt:
 
 
 def read_lesson(text: str, problem: str) -> str | None:
-    """The rule of a reply; None for one that makes no sense, is too long or tells of this problem."""
-    found = _object(text)
-    rule = None if found is None else clean_rule(found.get("rule"))
-    return None if rule is None or _tells_of(problem, rule) else rule
+    """The rule in a reply; None if it is invalid, too long or specific to this problem."""
+    reply = _object(text)
+    rule = None if reply is None else clean_rule(reply.get("rule"))
+    return None if rule is None or _is_specific(rule, problem) else rule
 
 
-def _tells_of(problem: str, rule: str) -> bool:
-    """Whether a rule has a name or a number of the problem: it is no general rule then."""
+def _is_specific(rule: str, problem: str) -> bool:
+    """Whether a rule contains a name or a number of the problem, so it is not general."""
     special = re.findall(r"(?<=[\w,;] )[A-Z]\w*|\d+", rule)
     return not set(special).isdisjoint(re.findall(r"\w+", problem))
 
 
 def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> RuleChange | None:
-    """The change of a reply; None for one that makes no sense: an unknown id, an empty or long rule."""
-    found = _object(text)
-    operation = found.get("operation") if found is not None else None
-    if found is None or operation not in ("add", "update", "delete", "none"):
+    """The change in a reply; None if it is invalid: an unknown id, or an empty or long rule."""
+    reply = _object(text)
+    operation = reply.get("operation") if reply is not None else None
+    if reply is None or operation not in ("add", "update", "delete", "none"):
         return None
-    id = str(found.get("id") or "").strip("[] ")
+    id = str(reply.get("id") or "").strip("[] ")
     if operation in ("update", "delete") and id not in rules:
         return None
     if operation in ("none", "delete"):
         return RuleChange(operation=operation, id=id)
-    rule = clean_rule(found.get("rule")) or (lesson if operation == "add" else None)
+    rule = clean_rule(reply.get("rule")) or (lesson if operation == "add" else None)
     return (
         None
         if rule is None
@@ -137,7 +137,7 @@ def read_change(text: str, lesson: str, rules: Mapping[str, str]) -> RuleChange 
 
 
 def clean_rule(text: object) -> str | None:
-    """One line of 4 to 32 words."""
+    """The text as one line of 4 to 32 words; None if it is not."""
     if not isinstance(text, str):
         return None
     line = " ".join(re.sub(r"^\s*(?:[-*•]|\d+[.)]|rule:)\s*", "", text, flags=re.IGNORECASE).split())
@@ -163,14 +163,14 @@ def _object(text: str) -> dict[str, Any] | None:
     if start < 0:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[start:])
+        value, _ = json.JSONDecoder().raw_decode(text[start:])
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def grouped(attempts: Sequence[tuple[str, bool]], worked: str | None) -> tuple[str, str] | None:
-    """A right text of a task's attempts, or the worked solution, and a wrong one; None: no contrast."""
+    """A right attempt at a task, or its worked solution, and a wrong attempt; None without a contrast."""
     wrong = next((text for text, right in attempts if not right and text.strip()), None)
     right = next((text for text, good in attempts if good), worked)
     return None if wrong is None or right is None else (right, wrong)

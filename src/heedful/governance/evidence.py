@@ -1,4 +1,4 @@
-"""What the evidence says of each entry."""
+"""What the evidence says about each entry."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ SURELY = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryStanding:
-    """An entry with what it did, counted over distinct tasks."""
+    """An entry with its effects, counted over distinct tasks."""
 
     entry: Entry
     uses: int
-    """Observations, of which several may be of one task."""
+    """Observations; several may be of one task."""
     utilities: tuple[float, ...]
-    """One a task: the mean of its observations, from -1 (hurt) to 1 (help)."""
+    """One per task: the mean of its observations, from -1 (hurt) to 1 (help)."""
     low: float
     high: float
-    """95% interval of the mean utility, valid however often it is looked at."""
+    """95% interval of the mean utility, valid however often it is computed."""
 
     @property
     def tasks(self) -> int:
@@ -42,7 +42,7 @@ class EntryStanding:
 
 
 def standings(entries: Sequence[Entry], evidence: Sequence[Evidence]) -> list[EntryStanding]:
-    """Every entry's standing, in the order of the entries; evidence of other versions does not count."""
+    """The standing of every entry, in order; evidence about other versions does not count."""
     seen: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in evidence:
         seen[one.entry, one.version][one.task].append(one.utility)

@@ -1,4 +1,4 @@
-"""Decide which entries have to go, on evidence alone."""
+"""Decide which entries to retire, on evidence alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,25 +16,25 @@ class RetirementTerms:
     rule: str = "betting"
     confidence: float = 0.95
     max_share: float = 0.25
-    """At most this share of a bank's live entries goes at once."""
+    """At most this share of a bank's live entries is removed at once."""
     quarantine: bool = False
     """Condemned entries are set aside; a later review without quarantine retires them."""
 
     def __post_init__(self) -> None:
         rule_named(self.rule)
         if not 0 < self.confidence < 1:
-            raise UsageError(f"a confidence lies between 0 and 1, not at {self.confidence}")
+            raise UsageError(f"a confidence must be between 0 and 1, not {self.confidence}")
         if not 0 < self.max_share <= 1:
-            raise UsageError(f"the share that may go lies between 0 and 1, not at {self.max_share}")
+            raise UsageError(f"the share that may go must be above 0 and at most 1, not {self.max_share}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condemnation:
-    """An entry that is condemned: what happens to it, and why."""
+    """A condemned entry: what happens to it, and why."""
 
     standing: EntryStanding
     bound: float
-    """The most that its mean utility can be, with the asked confidence."""
+    """Upper bound of its mean utility at the required confidence."""
     state: State
     reason: str
 
@@ -43,11 +43,11 @@ class Condemnation:
 class RetirementReview:
     going: Sequence[Condemnation]
     spared: Sequence[Condemnation] = field(default=())
-    """Condemned, but protected, set aside already, or beyond the share that may go at once."""
+    """Condemned, but protected, already in quarantine, or beyond the share that may go at once."""
 
 
 def review(found: Sequence[EntryStanding], terms: RetirementTerms) -> RetirementReview:
-    """Who goes under these terms, the most harmful first."""
+    """Which entries are removed under these terms, the most harmful first."""
     live = [one for one in found if one.entry.live]
     judged = [_judged(one, terms) for one in found if one.entry.state != "retired"]
     condemned = sorted((one for one in judged if one.bound < 0), key=lambda one: one.bound)
@@ -58,9 +58,9 @@ def review(found: Sequence[EntryStanding], terms: RetirementTerms) -> Retirement
         if one.standing.entry.state == "protected":
             spared.append(_spared(one, "protected"))
         elif one.standing.entry.state == one.state:
-            spared.append(_spared(one, "in quarantine already, a run without quarantine retires it"))
+            spared.append(_spared(one, "already in quarantine; a run without quarantine retires it"))
         elif one.standing.entry.state == "active" and room == 0:
-            spared.append(_spared(one, f"at most {terms.max_share:.0%} of a bank goes at once"))
+            spared.append(_spared(one, f"at most {terms.max_share:.0%} of a bank is removed at once"))
         else:
             going.append(one)
             room -= one.standing.entry.state == "active"
@@ -71,7 +71,8 @@ def _judged(standing: EntryStanding, terms: RetirementTerms) -> Condemnation:
     bound = rule_named(terms.rule)(standing.utilities, 1 - terms.confidence)
     why = (
         f"{terms.rule}: mean utility {standing.mean:+.2f} over {standing.tasks} tasks "
-        f"({standing.helps} helps, {standing.hurts} hurts), below {bound:+.2f} with {terms.confidence:.0%}"
+        f"({standing.helps} helps, {standing.hurts} hurts), "
+        f"below {bound:+.2f} with {terms.confidence:.0%} confidence"
     )
     state: State = "quarantined" if terms.quarantine else "retired"
     return Condemnation(standing=standing, bound=bound, state=state, reason=why)

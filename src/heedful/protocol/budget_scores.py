@@ -1,10 +1,10 @@
-"""How much harm a kind of policy is to be expected to do, and in which order kinds are tested for it.
+"""The expected harm of each kind of policy, and the order in which kinds are tested for it.
 
-How safe a policy is cannot be read off the rows it was tuned on: out of thousands, some do no harm
-there by luck. So every kind of policy is tuned under several budgets of harm and judged, harm and
-objective, on folds it was not tuned on. Out of hundreds of kinds some are lucky on those folds too,
-above all those that change many answers; so the harm to expect of a kind is its hurts among the
-answers it changed, drawn towards the rate of kinds that are like it.
+The rows a policy was tuned on do not show how safe it is: out of thousands of policies, some do no
+harm there by luck. So every kind of policy is tuned under several harm budgets, and its harm and
+objective are measured on folds it was not tuned on. Out of hundreds of kinds, some are lucky on those
+folds too, above all those that change many answers. The expected harm of a kind is therefore its rate
+of hurts among the answers it changed, shrunk towards the rate of similar kinds.
 """
 
 from collections.abc import Sequence
@@ -19,26 +19,26 @@ from heedful.protocol.table import Table
 from heedful.types import Policy
 
 BUDGETS = (0.0, 0.005, 0.01, 0.02, 0.04, NO_LIMIT)
-"""Shares of tasks that a policy may hurt where it is tuned."""
+"""Shares of tasks that a policy may hurt on the rows it is tuned on."""
 LONGEST_PATH = 20
 PRIOR_CHANGES = 20
-"""The rate of hurts of like kinds weighs as much as so many changed answers of a kind's own."""
+"""The prior rate, that of similar kinds, weighs as much as this many changed answers of the kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetScore:
-    """A kind of policy tuned under a budget of harm, judged on folds it was not tuned on."""
+    """A kind of policy tuned under a harm budget, scored on folds it was not tuned on."""
 
     kind: PolicyKind
     budget: float
     held_out: HeldOutScore
     hurts: int
     changes: int
-    """Rows on which it says something else than the memory-free pass."""
+    """Rows on which its answer differs from that of the memory-free pass."""
 
 
 def hurts_of(replayer: Replayer, policy: Policy) -> int:
-    """Tasks that the policy hurts, under any seed: seeds of one task are no independent draws."""
+    """Tasks that the policy hurts, under any seed: seeds of one task are not independent draws."""
     return _hurt_tasks(replayer, replayer.replay(policy))
 
 
@@ -92,7 +92,7 @@ def _count(judge: Replayer, policy: Policy) -> Counts:
 
 
 def safest_first(judged: Sequence[BudgetScore], least: float) -> list[BudgetScore]:
-    """From the least expected harm on, each policy with a better held-out objective than those before."""
+    """In order of expected harm, each policy whose held-out objective beats all before it."""
     expected = expected_hurts(judged)
     path: list[BudgetScore] = []
     for place in sorted(range(len(judged)), key=lambda at: (expected[at], judged[at].held_out.rank)):
@@ -104,10 +104,10 @@ def safest_first(judged: Sequence[BudgetScore], least: float) -> list[BudgetScor
 
 
 def expected_hurts(judged: Sequence[BudgetScore]) -> list[float]:
-    """The hurts to expect of each, for as many answers as it changed on the held-out folds.
+    """The expected hurts of each kind, given the number of answers it changed on the held-out folds.
 
-    Kinds that differ in their signal and in the order of their sources only are much alike, so the rate
-    is drawn towards theirs, and theirs towards the rate of all.
+    Kinds that differ only in their signal and in the order of their sources are similar: the rate of a
+    kind is shrunk towards that of its group, and the rate of a group towards that of all kinds.
     """
     groups: dict[tuple[object, ...], list[BudgetScore]] = {}
     for one in judged:
@@ -120,6 +120,6 @@ def expected_hurts(judged: Sequence[BudgetScore]) -> list[float]:
 
 
 def _rate(judged: Sequence[BudgetScore], towards: float) -> float:
-    """Hurts a changed answer, drawn towards a rate that counts as much as so many changes."""
+    """Hurts per changed answer, shrunk towards a prior rate."""
     hurts, changes = sum(one.hurts for one in judged), sum(one.changes for one in judged)
     return (hurts + PRIOR_CHANGES * towards) / (changes + PRIOR_CHANGES)

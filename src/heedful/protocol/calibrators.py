@@ -16,10 +16,12 @@ PENALTY = 1.0
 
 def fit_calibrators(replayer: Replayer, first: str, sources: Sequence[str]) -> Calibrators:
     """One calibrator for the first pass and one for each source, from the rows of this table only."""
-    begun = replayer.first(first)
+    first_pass = replayer.first(first)
     return Calibrators(
-        first=_fit(begun, None, FIRST_FEATURES),
-        sources={source: _fit(replayer.table.column(source), begun, SECOND_FEATURES) for source in sources},
+        first=_fit(first_pass, None, FIRST_FEATURES),
+        sources={
+            source: _fit(replayer.table.column(source), first_pass, SECOND_FEATURES) for source in sources
+        },
     )
 
 
@@ -29,7 +31,7 @@ def _fit(column: Column, first: Column | None, names: tuple[str, ...]) -> Calibr
         for right, decoded, values in zip(column.right, column.decoded, features(column, first), strict=True)
         if decoded and all(name in values for name in names)
     ]
-    if len({right for _, right in rows}) < 2:  # nothing to tell apart: the share of right answers
+    if len({right for _, right in rows}) < 2:  # one outcome only: use the share of right answers
         share = np.mean([right for _, right in rows]) if rows else 0.5
         bias = float(np.log((share * len(rows) + 1) / ((1 - share) * len(rows) + 1)))
         zeros, ones = (0.0,) * len(names), (1.0,) * len(names)
@@ -37,12 +39,12 @@ def _fit(column: Column, first: Column | None, names: tuple[str, ...]) -> Calibr
     seen = np.array([x for x, _ in rows])
     floors = np.where(seen > LEAST_SURE, seen, np.inf).min(axis=0)
     floors = np.where(np.isfinite(floors), floors, LEAST_SURE)
-    made = fit_logistic(np.maximum(seen, floors), np.array([y for _, y in rows]), PENALTY)
+    fitted = fit_logistic(np.maximum(seen, floors), np.array([y for _, y in rows]), PENALTY)
     return Calibrator(
         features=names,
-        weights=made.weights,
-        bias=made.bias,
-        means=made.means,
-        scales=made.scales,
+        weights=fitted.weights,
+        bias=fitted.bias,
+        means=fitted.means,
+        scales=fitted.scales,
         floors=tuple(floors.tolist()),
     )

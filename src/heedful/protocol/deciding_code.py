@@ -20,34 +20,34 @@ DECIDING = (
     "passes.py",
     *(f"protocol/{name}.py" for name in ("record", "table", "replay")),
 )
-"""Recalls, prompts, answers, confidence, decisions; the benchmark in use adds what is asked and graded."""
+"""Recalls, prompts, answers, confidence, decisions; the benchmark in use adds its tasks and grading."""
 BENCHMARKS = "heedful.benchmarks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeState:
-    """The code with which a lock was made."""
+    """The code that made a lock."""
 
     modules: Mapping[str, str]
-    """A digest of each module that decides, by its place in the package."""
+    """A digest of each module that decides, by its path in the package."""
     commit: str | None = None
-    """The git commit, where heedful runs from a checkout."""
+    """The git commit, if heedful runs from a checkout."""
     dirty: bool | None = None
     """Whether the package differed from that commit."""
 
     @property
     def checkout(self) -> str:
-        """The commit in words; empty where heedful was installed otherwise."""
+        """The commit in words; empty if heedful does not run from a checkout."""
         return (self.commit or "") + (", with changes" if self.dirty else "")
 
     def changed(self, other: "CodeState") -> list[str]:
-        """The modules that are not the same."""
+        """The modules that differ."""
         names = {**self.modules, **other.modules}
         return [name for name in names if self.modules.get(name) != other.modules.get(name)]
 
 
 def code_state(benchmark: Benchmark, package: Path = PACKAGE) -> CodeState:
-    """The deciding code as it is now."""
+    """The current state of the deciding code."""
     files = [file for name in DECIDING for file in sorted(package.glob(name))]
     modules = {file.relative_to(package).as_posix(): tree_digest(file) for file in files}
     for name, file in sorted(_benchmark_files(benchmark)):
@@ -61,7 +61,7 @@ def code_state(benchmark: Benchmark, package: Path = PACKAGE) -> CodeState:
 def tree_digest(file: Path) -> str:
     """A digest of what a module does: its syntax tree without docstrings, comments, layout and imports.
 
-    Imports say where a name comes from, not what is done with it: a helper may move.
+    Imports are left out because moving a helper to another module changes no decision.
     """
     return digest_of(_plain(ast.parse(file.read_bytes())))
 
@@ -82,7 +82,7 @@ def _says_nothing(node: object) -> bool:
 
 
 def _benchmark_files(benchmark: Benchmark) -> Iterator[tuple[str, Path]]:
-    """The module of a benchmark, that of its class, and the benchmark modules that these import."""
+    """The module of a benchmark, the module of its class, and the benchmark modules these import."""
     waiting, known = [_module_of(benchmark), type(benchmark).__module__], set[str]()
     while waiting:
         name = waiting.pop()
@@ -95,7 +95,7 @@ def _benchmark_files(benchmark: Benchmark) -> Iterator[tuple[str, Path]]:
 
 
 def _module_of(benchmark: Benchmark) -> str:
-    """The module that holds the benchmark, if any does: one of ours, or of a plug-in."""
+    """The module that holds the benchmark, ours or a plug-in's; else that of its class."""
     holders = [
         name
         for name, module in list(sys.modules.items())
@@ -118,11 +118,15 @@ def _dirty() -> bool | None:
 
 
 def _git(*command: str) -> str | None:
-    """What git says of the checkout that the package is in; None where it is in none."""
-    for asked in (("ls-files", "--error-unmatch", "__init__.py"), command):
+    """The output of git in the checkout that contains the package; None outside a checkout."""
+    for arguments in (("ls-files", "--error-unmatch", "__init__.py"), command):
         try:
             done = subprocess.run(
-                ["git", "-C", str(PACKAGE), *asked], capture_output=True, text=True, timeout=30, check=True
+                ["git", "-C", str(PACKAGE), *arguments],
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return None

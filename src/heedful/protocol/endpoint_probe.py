@@ -1,4 +1,4 @@
-"""How an endpoint's model writes: it stands for weights that cannot be seen."""
+"""A probe of an endpoint's model: it stands in for weights that cannot be hashed."""
 
 from dataclasses import dataclass
 from statistics import fmean
@@ -8,12 +8,12 @@ from heedful.types import Message, Prompt
 
 PROBE = Prompt(messages=(Message(role="user", content="Tell me one thing about the sea."),), max_tokens=8)
 PROBE_TOLERANCE = 0.1
-"""The same weights on another day differ by less than this in the mean log-prob of the reply."""
+"""With the same weights, the mean log-prob of the reply varies by less than this between days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointProbe:
-    """How an endpoint's model writes: its reply to one question and how sure it was."""
+    """An endpoint's reply to a fixed question, and its mean log-prob."""
 
     text: str
     mean: float
@@ -23,7 +23,7 @@ class EndpointProbe:
 
 
 async def probe(model: Model) -> EndpointProbe | None:
-    """A reply that stands for an endpoint's weights; None for weights at hand, which their digest tells."""
+    """A reply that stands in for an endpoint's weights; None for local weights, which have a digest."""
     if not model.traits.endpoint.startswith("http"):
         return None
     decode = await model.decode(PROBE)

@@ -1,4 +1,4 @@
-"""The event log of a study: what was done when, each line with the digest of those before it."""
+"""The event log of a study; each line holds a digest of the lines before it."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CHOSE, LOCKED, OPENED, WENT_ON, RECORDED = (
     "went on recording the test side",
     "recorded the whole test side",
 )
-"""What an event may be; the first comes before there is a lock."""
+"""The kinds of events; the first is logged before a lock exists. Published files hold these strings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,11 @@ class StudyEvent:
     at: str
     event: str
     lock: str
-    """Digest of the lock it belongs to; empty before there is one."""
+    """Digest of the lock it belongs to; empty before a lock exists."""
     made_of: str = ""
-    """Of a choice under a harm limit: digest of what was chosen and from what."""
+    """For a choice under a harm limit: digest of the choice and its inputs."""
     passes: str = ""
-    """Of a recorded test side: digest of its passes."""
+    """For a recorded test side: digest of its passes."""
     before: str
     """Digest of all lines before this one."""
 
@@ -45,7 +45,7 @@ def log_event(file: Path, event: str, lock: str, at: str, *, made_of: str = "", 
 
 
 def read_events(file: Path) -> list[StudyEvent]:
-    """The events of a study; a line that was changed or taken out breaks the chain."""
+    """The events of a study; a changed or removed line breaks the chain of digests."""
     events: list[StudyEvent] = []
     so_far = b""
     for line in file.read_bytes().splitlines(keepends=True) if file.exists() else ():
@@ -54,22 +54,24 @@ def read_events(file: Path) -> list[StudyEvent]:
         except msgspec.MsgspecError:
             event = None
         if event is None or event.before != _digest(so_far):
-            raise LockError(f"the event log {file} was changed after the fact")
+            raise LockError(
+                f"the event log {file} was edited: a line does not match the digests; restore the file"
+            )
         events.append(event)
         so_far += line
     return events
 
 
 def events_of(file: Path, lock: str) -> list[StudyEvent]:
-    """The events of a lock; a log that does not begin with its locking has lost something."""
+    """The events of a lock; a log that does not start with the locking is incomplete."""
     events = [event for event in read_events(file) if event.lock == lock]
     if not events or events[0].event != LOCKED:
-        raise LockError(f"the event log {file} does not tell when this lock was made: put it back")
+        raise LockError(f"the event log {file} does not record when this lock was made: restore the file")
     return events
 
 
 def harm_choices(file: Path) -> list[str]:
-    """What was chosen under a harm limit so far, by digest: each is another chance to be certified."""
+    """Digests of the choices under a harm limit so far: each was another chance to be certified."""
     return [event.made_of for event in read_events(file) if event.event == CHOSE]
 
 

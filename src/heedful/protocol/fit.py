@@ -14,14 +14,14 @@ from heedful.protocol.table import Floats, Ints, Table
 from heedful.types import Policy
 
 LEADERS = 12
-"""How many of the best kinds are kept."""
+"""How many of the best kinds a fit result lists."""
 NO_LIMIT = 1.0
-"""The budget of harm of a policy that may hurt every task."""
+"""The harm budget of a policy that may hurt every task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedPolicy:
-    """A policy with how it did on the rows it was tuned on."""
+    """A policy with its score on the rows it was tuned on."""
 
     policy: Policy
     kind: PolicyKind
@@ -43,7 +43,7 @@ def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
 def fit_result(
     chosen: TunedPolicy, score: HeldOutScore, leaders: Sequence[HeldOutScore], *, policies: int, rows: int
 ) -> FitResult:
-    """The policy that was chosen out of so many on so many rows, with its held-out score."""
+    """The chosen policy with its held-out score; `policies` and `rows` say how many there were."""
     return FitResult(
         policy=chosen.policy,
         kind=chosen.kind,
@@ -57,7 +57,7 @@ def fit_result(
 
 
 def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) -> list[HeldOutScore]:
-    """Every kind of policy, tuned on all folds but one and judged on that one; best first."""
+    """Every kind of policy, tuned on all folds but one and scored on that fold; best first."""
     totals: dict[PolicyKind, list[tuple[int, int, int]]] = {}
     for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
@@ -71,7 +71,7 @@ def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) ->
 def tune(
     table: Table, banks: Sequence[str], settings: FitSettings
 ) -> tuple[dict[PolicyKind, TunedPolicy], int]:
-    """The best policy of every kind on these rows, and out of how many."""
+    """The best policy of every kind on these rows, and the number of policies scored."""
     best, policies = tune_within_budgets(table, banks, settings, (NO_LIMIT,))
     return {kind: tuned for (kind, _), tuned in best.items()}, policies
 
@@ -79,7 +79,7 @@ def tune(
 def tune_within_budgets(
     table: Table, banks: Sequence[str], settings: FitSettings, budgets: Sequence[float]
 ) -> tuple[dict[tuple[PolicyKind, float], TunedPolicy], int]:
-    """The best policy of every kind that hurts no more than each budget allows; and how many there were."""
+    """For each kind and budget the best policy within the budget, and the number of policies scored."""
     replayer = Replayer(table)
     best: dict[tuple[PolicyKind, float], TunedPolicy] = {}
     policies = 0
@@ -110,7 +110,7 @@ def tune_within_budgets(
 
 
 def threshold_at(replayer: Replayer, signal: str, percentile: int) -> float | None:
-    """A percentile of the memory-free pass's confidence; None when it was not measured."""
+    """A percentile of the memory-free pass's confidence; None if it was not measured."""
     confidence = replayer.first_confidence(Policy(signal=signal))
     known = confidence[np.isfinite(confidence)]
     return float(np.percentile(known, percentile)) if len(known) else None
@@ -119,7 +119,7 @@ def threshold_at(replayer: Replayer, signal: str, percentile: int) -> float | No
 def tune_at(
     replayer: Replayer, banks: Sequence[str], signal: str, threshold: float
 ) -> dict[PolicyKind, Policy]:
-    """Of every kind the policy that is right most often at this threshold, then the cheapest."""
+    """For each kind, the policy that is right most often at this threshold; ties go to the cheapest."""
     settings = FitSettings(signals=(signal,), firsts=("none",), calibrated=False)
     best: dict[PolicyKind, tuple[tuple[int, int], Policy]] = {}
     for recipe in recipes(replayer, banks, settings):
@@ -134,7 +134,7 @@ def tune_at(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedGate:
-    """A gate by one signal, with the percentile its threshold is at."""
+    """A gate by one signal, with the percentile of its threshold."""
 
     policy: Policy
     percentile: int
@@ -143,7 +143,7 @@ class TunedGate:
 
 
 def tune_gate(replayer: Replayer, banks: Sequence[str], signal: str) -> TunedGate | None:
-    """The gate that is right most often, then the one that consults least; None without a threshold."""
+    """The gate that is right most often, ties to the one that consults least; None without a threshold."""
     best: tuple[tuple[int, int], TunedGate] | None = None
     for bank in banks:
         policy = Policy(signal=signal, sources=(bank,))
@@ -161,13 +161,13 @@ def tune_gate(replayer: Replayer, banks: Sequence[str], signal: str) -> TunedGat
 
 
 def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
-    """Accuracy − λ·calls (eq. 1), and calls a task."""
+    """Accuracy − λ·calls (eq. 1), and calls per task."""
     calls = scores.calls / n
     return np.asarray(scores.right / n - cost * calls), np.asarray(calls)
 
 
 def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
-    """Rows of all folds but one, and of that one; the seeds of a task stay together."""
+    """For each fold, the rows outside and inside it; the seeds of a task stay together."""
     tasks = sorted(set(table.tasks))
     if len(tasks) < 2:
         raise UsageError("a policy cannot be chosen on fewer than 2 questions")

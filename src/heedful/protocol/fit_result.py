@@ -1,4 +1,4 @@
-"""What choosing a policy found: the values that are computed, and what fit.json and lock.json hold."""
+"""The result of choosing a policy, as a value and as stored in fit.json and lock.json."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,13 +13,13 @@ from heedful.protocol.workspace import read_json
 from heedful.types import Policy
 
 SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual")
-"""Families from the simplest on: ties go to the simpler."""
+"""Families, simplest first: ties go to the simpler one."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PolicyKind:
-    """What cross-validation chooses between: a policy but for its numbers."""
+    """What cross-validation chooses between: a policy without its numbers."""
 
     first: str
     family: str
@@ -41,13 +41,13 @@ Rank = tuple[float, float, tuple[int, int], PolicyKind]
 
 
 def rank_of(objective: float, calls: float, kind: PolicyKind) -> Rank:
-    """For sorting: better objective, then fewer calls, then the simpler kind."""
+    """A sort key: better objective, then fewer calls, then the simpler kind."""
     return (-round(objective, 9), round(calls, 9), kind.simplicity, kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutScore:
-    """A kind of policy judged by cross-validation, on rows that its policies were not tuned on."""
+    """The score of a kind of policy in cross-validation, on rows its policies were not tuned on."""
 
     kind: PolicyKind
     objective: float
@@ -61,22 +61,22 @@ class HeldOutScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmTest:
-    """One policy on the path of tests for harm."""
+    """One policy in the sequence of harm tests."""
 
     policy: Policy
     objective: float
     """On the rows it was tuned on."""
     hurts_chosen_on: int
-    """Hurts on held-out folds of the rows it was chosen on."""
+    """Hurts on held-out folds of the choosing rows."""
     hurts: int
-    """Hurts among the rows kept for the test."""
+    """Hurts on the certifying rows."""
     p_value: float
     certified: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmCertificate:
-    """The harm limit, and the policies that were tested against it, safest first."""
+    """The harm limit, and the policies tested against it, safest first."""
 
     limit: float
     confidence: float
@@ -87,7 +87,7 @@ class HarmCertificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitResult:
-    """The policy that was chosen, how, and how far its fit score flatters it."""
+    """The chosen policy, how it was chosen, and how optimistic its fit score is."""
 
     policy: Policy
     kind: PolicyKind
@@ -95,23 +95,23 @@ class FitResult:
     held_out_objective: float
     optimism: float
     policies: int = 0
-    """How many policies were scored on the fit side; 0 where an early lock did not count them."""
+    """How many policies were scored on the fit side; 0 if an early lock did not count them."""
     rows: int = 0
-    """On how many rows."""
+    """Rows that the policies were scored on."""
     leaders: tuple[HeldOutScore, ...] = ()
     """The best kinds by cross-validation, best first."""
     notes: tuple[str, ...] = ()
     certificate: HarmCertificate | None = None
     unlimited: "FitResult | None" = None
-    """What the fit side chooses without the harm limit."""
+    """The result of the fit without the harm limit."""
     passes: str = ""
-    """Digest of the passes that it was chosen on."""
+    """Digest of the passes it was chosen on."""
     made_of: str = ""
-    """Digest of all this and of the settings that it depends on."""
+    """Digest of the result and of the settings it depends on."""
 
 
 def read_fit(file: Path) -> FitResult:
-    """What `heedful study fit` wrote."""
+    """The result that `heedful study fit` wrote."""
     return from_fields(read_json(file, "run heedful study fit first"), FitResult, file)
 
 
@@ -123,7 +123,7 @@ def to_fields(value: object) -> dict[str, object]:
 
 
 def from_fields(raw: Mapping[str, object], kind: type[T], file: Path) -> T:
-    """The value of `to_fields`; `file` is where it was read."""
+    """The inverse of `to_fields`; `file` is named in errors."""
     try:
         return msgspec.convert(_with_policies(raw), kind)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
@@ -141,7 +141,7 @@ def _plain(value: object) -> object:
 
 
 def _with_policies(raw: object) -> object:
-    """JSON whose policies are read, their infinite thresholds included."""
+    """The JSON value with its policies parsed, including infinite thresholds."""
     if isinstance(raw, dict):
         return {
             name: read_policy(part) if name == "policy" and isinstance(part, dict) else _with_policies(part)

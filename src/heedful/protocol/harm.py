@@ -1,11 +1,11 @@
 """A harm limit that holds with a stated confidence (Learn-then-Test, Angelopoulos et al. 2021).
 
-The fit side is cut in two. On the first part everything data-driven happens: calibrators,
+The fit side is split in two. The first part serves every data-driven choice: calibrators,
 percentile thresholds, cross-validation, and the order in which policies will be tested, safest
-first. The second part is used for nothing but the tests: an exact binomial p-value for "harm is
-above the limit" for each policy in that fixed order, stopping at the first that is not rejected.
-Because neither the policies nor their order depend on the rows they are tested on, the chance that
-any certified policy harms more than the limit is at most 1 − confidence.
+first. The second part serves only the tests: an exact binomial p-value for "harm is above the
+limit" for each policy in that fixed order, stopping at the first that is not rejected. Neither the
+policies nor their order depend on the rows they are tested on, so the probability that any certified
+policy harms more than the limit is at most 1 − confidence.
 """
 
 from collections.abc import Sequence
@@ -30,16 +30,16 @@ from heedful.stats.risk import binomial_p_value, certify_in_order
 from heedful.types import Policy
 
 LEAST_TASKS = 5
-"""Two to choose on, three to test on."""
+"""Two choosing tasks and three certifying tasks."""
 NOTHING_CERTIFIED = "no policy was certified to keep the harm limit, so the baseline was chosen"
 NOTHING_BETTER = "no policy did better than the baseline on the rows that choose, so none was tested for harm"
 
 
 def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
-    """The best policy that is certified to keep the limit; the baseline when none is."""
+    """The best policy certified to keep the limit; the baseline if there is none."""
     if len(set(table.tasks)) < LEAST_TASKS:
         raise UsageError(
-            f"a harm limit needs at least {LEAST_TASKS} questions on the fit side, and hundreds to hold"
+            f"a harm limit needs at least {LEAST_TASKS} questions on the fit side, and hundreds to be useful"
         )
     choosing, testing = halves(table, settings.seed)
     rows = table.rows(choosing)
@@ -72,7 +72,7 @@ def certify(
     chosen_on: int,
     settings: FitSettings,
 ) -> HarmCertificate:
-    """Test the policies in the order of the path on rows that had no part in choosing them."""
+    """Test the policies in the order of the path, on rows not used to choose them."""
     assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
     hurts = [hurts_of(judge, choice.policy) for choice in choices]
     tasks = len(set(judge.table.tasks))
@@ -82,11 +82,11 @@ def certify(
             policy=choice.policy,
             objective=choice.objective,
             hurts_chosen_on=one.hurts,
-            hurts=found,
-            p_value=binomial_p_value(found, tasks, settings.harm_limit),
+            hurts=count,
+            p_value=binomial_p_value(count, tasks, settings.harm_limit),
             certified=place < passed,
         )
-        for place, (one, choice, found) in enumerate(zip(path, choices, hurts, strict=True))
+        for place, (one, choice, count) in enumerate(zip(path, choices, hurts, strict=True))
     ]
     return HarmCertificate(
         limit=settings.harm_limit,
@@ -98,7 +98,7 @@ def certify(
 
 
 def _plain_score(table: Table, settings: FitSettings) -> HeldOutScore:
-    """The memory-free pass, which has nothing to tune."""
+    """The score of the memory-free pass, which has nothing to tune."""
     right = table.column("none").right
     return held_out_score(BASELINE, [(int(right.sum()), len(right), len(right))], settings)
 
@@ -110,7 +110,7 @@ def _baseline(table: Table, settings: FitSettings) -> TunedPolicy:
 
 
 def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
-    """Rows to choose on and rows to test on; the seeds of a task stay together."""
+    """The choosing rows and the certifying rows; the seeds of a task stay together."""
     tasks = sorted(set(table.tasks))
     order = np.random.default_rng([seed, 1]).permutation(len(tasks))
     chosen = {tasks[place] for place in order[: len(tasks) * 2 // 5]}
@@ -124,5 +124,5 @@ def certifying_tasks(table: Table, settings: FitSettings) -> set[str]:
 
 
 def choosing_rows(table: Table, settings: FitSettings) -> Table:
-    """The rows on which anything may be chosen: with a harm limit those that do not certify it."""
+    """The rows on which anything may be chosen: with a harm limit, those that do not certify it."""
     return table if settings.harm_limit is None else table.rows(halves(table, settings.seed)[0])

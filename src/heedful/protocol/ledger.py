@@ -1,4 +1,4 @@
-"""The ledger: one row a pass, appended, never edited; every policy is computed from it."""
+"""The ledger: one row per pass, append-only; every policy is computed from it."""
 
 import json
 import os
@@ -24,7 +24,7 @@ LATER_FIELDS = ("tool_calls", "finish", "error")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """A row: whose pass it is, its record, and its grade; question texts stay out of the ledger."""
+    """A row: its key, the record of the pass, and its grade; it holds no question text."""
 
     side: Side
     seed: int
@@ -46,7 +46,7 @@ class Damage:
 
 
 class Ledger:
-    """A file of passes; opened for appending by one process at a time."""
+    """A file of passes; only one process at a time may append."""
 
     def __init__(self, path: Path, parent: "Ledger | None" = None) -> None:
         """`parent` is a ledger whose passes need not be decoded again."""
@@ -59,7 +59,7 @@ class Ledger:
         self._file: IO[bytes] | None = None
         self._synced = 0.0
         self._before = b""
-        """What goes before the next row: a line break after one that was cut, which must not swallow it."""
+        """Written before the next row: a line break after a truncated line, to keep the two apart."""
         if path.exists():
             for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
                 if line:
@@ -78,9 +78,9 @@ class Ledger:
         self._ever[row.key, row.record.prompt, row.record.model] = row
 
     def find(self, wanted: Pass) -> Pass | None:
-        """The pass with this key, prompt and model, even if another prompt has been recorded since."""
-        found = self._ever.get((wanted.key, wanted.record.prompt, wanted.record.model))
-        return found if found is not None or self._parent is None else self._parent.find(wanted)
+        """The pass with this key, prompt and model, even if another prompt was recorded since."""
+        known = self._ever.get((wanted.key, wanted.record.prompt, wanted.record.model))
+        return known if known is not None or self._parent is None else self._parent.find(wanted)
 
     def __enter__(self) -> Self:
         try:
@@ -89,7 +89,7 @@ class Ledger:
             if self.path.stat().st_size and not self._ends_with_newline():
                 self._before = b"\n"
         except BlockingIOError as error:
-            raise StoreError(f"another process is recording to {self.path}: wait until it ends") from error
+            raise StoreError(f"another process is writing to {self.path}: wait until it ends") from error
         except OSError as error:
             raise StoreError(f"the ledger {self.path} cannot be written: {error.strerror}") from error
         return self
@@ -103,21 +103,21 @@ class Ledger:
             self._file = None
 
     def append(self, row: Pass) -> None:
-        """Write a row; it survives the end of this process, and a power cut after at most a second."""
+        """Write a row; it survives a crash of the process at once, and a power cut after a second."""
         assert self._file is not None, "open the ledger with `with` before appending"
         try:
             line = self._before + written_row(row)
             self._before = b"\n"
             if self._file.write(line) < len(line):
-                raise OSError(ENOSPC, "there is no room for a whole row")
+                raise OSError(ENOSPC, "no space for a whole row")
             self._before = b""
             if time.monotonic() - self._synced > SYNC_SECONDS:
                 os.fsync(self._file.fileno())
                 self._synced = time.monotonic()
         except OSError as error:
             raise StoreError(
-                f"the ledger {self.path} cannot be written: {error.strerror}; what was recorded is kept, "
-                "make room and run the same command again"
+                f"the ledger {self.path} cannot be written: {error.strerror}; recorded passes are kept, "
+                "free some space and run the same command again"
             ) from error
         self._keep(row)
 
@@ -126,7 +126,7 @@ class Ledger:
         return (row for row in self.passes.values() if row.side == side and row.record.source == source)
 
     def distinct(self) -> Iterator[Pass]:
-        """Every pass that was decoded, those of an earlier prompt or model too."""
+        """Every decoded pass, including those of an earlier prompt or model."""
         return iter(self._ever.values())
 
     def _ends_with_newline(self) -> bool:
@@ -136,7 +136,7 @@ class Ledger:
 
 
 def _held(file: IO[bytes]) -> IO[bytes]:
-    """The file, which no other process may hold too; on systems without `flock` nothing sees to that."""
+    """The file, locked against other processes; not locked on systems without `flock`."""
     try:
         import fcntl
     except ImportError:
@@ -150,13 +150,13 @@ def _held(file: IO[bytes]) -> IO[bytes]:
 
 
 def written_row(row: Pass) -> bytes:
-    """A row as a line of JSON that carries a check sum of the rest."""
+    """A row as a line of JSON with a checksum of its fields."""
     fields = row_fields(row)
     return (json.dumps({**fields, "sum": _sum(fields)}, ensure_ascii=False) + "\n").encode()
 
 
 def row_fields(row: Pass) -> dict[str, Any]:
-    """A row as one flat object; fields that came later stay out of it where they are empty."""
+    """A row as one flat object; fields added later are left out if empty."""
     record: dict[str, Any] = msgspec.to_builtins(row.record)
     usage = record.pop("usage")
     for name in LATER_FIELDS:
@@ -167,14 +167,14 @@ def row_fields(row: Pass) -> dict[str, Any]:
 
 
 def read_row(line: bytes) -> Pass:
-    """The row of a line; raises `ValueError` for a line that was cut or changed."""
+    """The row of a line; raises `ValueError` for a truncated or changed line."""
     try:
         fields: dict[str, Any] = json.loads(line)
         total = fields.pop("sum")
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ValueError("the row is cut or not JSON") from error
+        raise ValueError("the row is truncated or not JSON") from error
     if total != _sum(fields):
-        raise ValueError("the row does not match its check sum")
+        raise ValueError("the row does not match its checksum")
     return msgspec.convert({**fields, "record": {**fields, "usage": fields}}, Pass)
 
 

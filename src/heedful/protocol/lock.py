@@ -29,7 +29,7 @@ PLANNED = (
     "Platt scaling fitted on the fit side: ECE, Brier, NLL, raw and scaled",
 )
 NOT_IN_EARLY_LOCKS = ("grading", "fit settings", "statistics")
-"""Digests that the locks of the first published results do not hold."""
+"""Digests that the locks of the first published results lack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class ModelIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """What was fixed before the test side was opened; defaults are for what early locks do not hold."""
+    """Everything fixed before the test side was opened; defaults stand for fields that early locks lack."""
 
     study: str
     benchmark: str
@@ -56,16 +56,16 @@ class Lock:
     dropped: Mapping[str, tuple[str, ...]]
     seeds: tuple[int, ...]
     choices: int = 0
-    """How many policies had been chosen under a harm limit on these rows, this one included."""
+    """How many policies had been chosen under a harm limit on these rows, including this one."""
     test_passes: int = 0
-    """Passes of the test side that the ledger held when the lock was made."""
+    """Passes of the test side in the ledger when the lock was made."""
     statistics: tuple[str, ...]
     notes: str
     digests: Mapping[str, str]
     code: CodeState | None = None
-    """None: early locks hold one digest of all code, which cannot be compared piece by piece."""
+    """None for early locks, which hold one digest of all code and cannot be compared by module."""
     lock: str = ""
-    """Digest of all of the above as it stands in the file."""
+    """Digest of all fields above, as stored in the file."""
 
     @property
     def policy(self) -> Policy:
@@ -73,7 +73,7 @@ class Lock:
 
     @property
     def choosing_rows(self) -> int:
-        """Fit rows on which the policy was chosen: with a harm limit not those that certified it."""
+        """Fit rows on which the policy was chosen; with a harm limit, without those that certified it."""
         certificate = self.fit.certificate
         return self.fit.rows if certificate is None else certificate.chosen_on * len(self.seeds)
 
@@ -87,7 +87,7 @@ def make_lock(
     choices: int,
     at: str,
 ) -> Lock:
-    """The lock of a fitted study, after so many choices under a harm limit."""
+    """The lock of a fitted study; `choices` counts the choices made under a harm limit."""
     study = setup.study
     code = code_state(setup.benchmark)
     lock = Lock(
@@ -112,7 +112,7 @@ def make_lock(
 
 
 def lock_fields(lock: Lock) -> dict[str, object]:
-    """A lock as JSON: the policy stands at the top, where `--policy` looks for one."""
+    """A lock as JSON, with the policy at the top level, where `--policy` expects it."""
     fit = to_fields(lock.fit)
     return {"policy": fit.pop("policy"), **to_fields(lock), "fit": fit}
 
@@ -122,12 +122,11 @@ def write_lock(file: Path, lock: Lock) -> None:
 
 
 def read_lock(file: Path) -> Lock:
-    """The lock of a study; one that was edited since does not match its own digest."""
+    """The lock of a study; an edited lock does not match its own digest."""
     raw = read_json(file, "run heedful study lock first")
     if _digest(raw) != raw.get("lock"):
         raise LockError(
-            f"the lock itself moved: {file} was edited after it was made, and its digest does not match; "
-            "put it back"
+            f"the lock itself changed: {file} was edited and does not match its digest; restore the file"
         )
     fit = raw.get("fit")
     whole = {**fit, "policy": raw.get("policy")} if isinstance(fit, dict) else fit
@@ -139,7 +138,7 @@ def _digest(fields: Mapping[str, object]) -> str:
 
 
 def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) -> dict[str, str]:
-    """A digest of each thing that must not move, besides the code."""
+    """A digest of everything that must not change, except the code."""
     splits = setup.splits
     sources = setup.sources("test", 0)
     tasks = [setup.benchmark.task(item) for item in (*splits.fit, *splits.test)]
@@ -159,7 +158,7 @@ def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) ->
 
 
 def _grading(setup: StudySetup) -> list[str]:
-    """The metric of a person's own questions, with its code where that is theirs too."""
+    """The metric of custom questions, with its code if that is custom too."""
     if setup.study.questions is None:
         return []
     metric = setup.study.questions.metric
@@ -169,7 +168,7 @@ def _grading(setup: StudySetup) -> list[str]:
 def moved(
     lock: Lock, setup: StudySetup, model: Traits, probed: EndpointProbe | None, ledger: Ledger
 ) -> list[str]:
-    """The names of what is not as it was locked; of the code by module, where the lock holds its modules."""
+    """The names of everything that changed since the lock; code by module, if the lock holds modules."""
     before = lock.model.probe
     same = before is probed if before is None or probed is None else before.same(probed)
     locked = {name: digest for name, digest in lock.digests.items() if name != "code"}
@@ -188,13 +187,13 @@ def moved(
 def refuse_moved(
     lock: Lock, setup: StudySetup, model: Traits, probed: EndpointProbe | None, ledger: Ledger
 ) -> None:
-    """Raise `LockError` that names each thing that moved."""
+    """Raise a `LockError` that names everything that changed."""
     names = moved(lock, setup, model, probed, ledger)
-    early = "its code cannot be compared piece by piece, because an earlier version of heedful made the lock"
+    early = "its code cannot be compared by module, because an earlier version of heedful made the lock"
     if names:
         raise LockError(
-            f"the lock of {lock.study} is broken: {', '.join(names)} moved since {lock.locked_at}; "
-            f"put it back, or lock anew and say so{'' if lock.code else f'; {early}'}"
+            f"the lock of {lock.study} is broken: {', '.join(names)} changed since {lock.locked_at}; "
+            f"undo the change, or make a new lock and report that{'' if lock.code else f'; {early}'}"
         )
     if lock.code is None:
-        raise LockError(f"the lock of {lock.study} cannot be verified: {early}; all else is as it was locked")
+        raise LockError(f"the lock of {lock.study} cannot be verified: {early}; nothing else changed")

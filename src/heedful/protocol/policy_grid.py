@@ -23,7 +23,7 @@ PAIR_MARGINS = (0, 20, 40, 60, 80)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRecipe:
-    """A policy but for its threshold."""
+    """A policy without its threshold."""
 
     policy: Policy
     kind: PolicyKind
@@ -74,7 +74,7 @@ def _of_signal(
 
 
 def _margins(replayer: Replayer, start: Policy, source: str, percentiles: Sequence[int]) -> list[float]:
-    """Margins worth trying: 0, and percentiles of how much surer the source is than the first pass."""
+    """Margins to try: 0, and percentiles of how much surer the source is than the first pass."""
     difference = replayer.source_confidence(start, source) - replayer.first_confidence(start)
     known = difference[np.isfinite(difference) & (np.abs(difference) < 500)]
     if not len(known):

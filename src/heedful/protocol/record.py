@@ -1,4 +1,4 @@
-"""Decode what the ledger does not hold yet, with every slot of the model busy."""
+"""Decode the passes that the ledger lacks, keeping every slot of the model busy."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +23,9 @@ from heedful.stages.answer import read_answer
 from heedful.types import Attempt, Decode, Item, Plan, Side, Task
 
 SAME_SCORE = 1e-6
-"""Scores of the same entry differ by less between machines."""
+"""Scores of the same entry differ by less than this between machines."""
 FAILURES_IN_A_ROW = 5
-"""So many passes that fail one after another mean that the endpoint is down, not that it refuses them."""
+"""After this many failures in a row the endpoint is taken to be down, not to refuse these passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,10 @@ class Recording:
     side: Side
     items: Sequence[Item]
     sources: Mapping[int, Mapping[str, Source]]
-    """By seed, the same names under each; `none` first: the controls work on its answer."""
+    """By seed, with the same names under each; `none` first: the controls use its answer."""
     benchmark: Benchmark
     retry_failed: bool = False
-    """Whether passes that failed before are decoded again."""
+    """Whether failed passes are decoded again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class Recorder:
-    """Records the passes of a side; a pass that is in the ledger unchanged is not decoded again."""
+    """Records the passes of a side; a pass that is unchanged in the ledger is not decoded again."""
 
     def __init__(self, recording: Recording, model: Model, ledger: Ledger, on_progress: OnProgress) -> None:
         self.recording = recording
@@ -65,12 +65,12 @@ class Recorder:
         self._report = on_progress
         self._baselines: dict[tuple[int, str], Attempt] = {}
         self._unsettled: list[Pass] = []
-        """Failures since the last pass that succeeded: not kept until the endpoint answers again."""
+        """Failures since the last success: written only after the endpoint answers again."""
 
     async def run(self, slots: int) -> None:
-        """One source after the other, so that a recording that is ended early has whole arms.
+        """One source after another, so an interrupted recording has complete arms.
 
-        `slots` passes run at once, those of the longest questions first so that the tail is short.
+        `slots` passes run at once, the longest questions first to keep the tail short.
         """
         self._tell()
         items = sorted(self.recording.items, key=lambda item: -len(item.question))
@@ -114,7 +114,7 @@ class Recorder:
     async def _known_or_made(
         self, seed: int, name: str, item: Item, plan: Plan | None, baseline: Attempt | None
     ) -> Pass:
-        """The row of a pass: as the ledger has it, if it would be the same today, else decoded."""
+        """The row of a pass: from the ledger if it would be the same today, else decoded."""
         source, benchmark = self.recording.sources[seed][name], self.recording.benchmark
         task = benchmark.task(item)
         empty = pass_record(empty_pass(name), source.spec, self.model.traits.fingerprint)
@@ -132,7 +132,7 @@ class Recorder:
         return row
 
     async def _make(self, seed: int, name: str, item: Item, plan: Plan, baseline: Attempt | None) -> Pass:
-        """Decode a pass; one that the endpoint refuses is a failed pass and not the end of the recording."""
+        """Decode a pass; one that the endpoint refuses becomes a failed pass, and recording continues."""
         source, task, meter = self.recording.sources[seed][name], self._task(item), Meter(self.model)
         try:
             attempt = await make_pass(name, source, plan, task, meter, baseline)
@@ -153,13 +153,13 @@ class Recorder:
             self._unsettled.append(row)
             if len(self._unsettled) >= FAILURES_IN_A_ROW:
                 raise ModelError(
-                    f"{FAILURES_IN_A_ROW} passes failed one after another, the last {name} for {item.id}: "
-                    f"{failure}; what was recorded is kept, run the same command again"
+                    f"{FAILURES_IN_A_ROW} passes failed in a row, the last one {name} for {item.id}: "
+                    f"{failure}; recorded passes are kept, run the same command again"
                 ) from failure
         return row
 
     def _keep_unsettled(self) -> None:
-        """The endpoint answers: what failed before was those passes' own failure."""
+        """Write the pending failures: the endpoint answers, so they concern their passes only."""
         for row in self._unsettled:
             self._append(row)
         self._unsettled = []
@@ -181,13 +181,13 @@ class Recorder:
 
 
 def graded(record: PassRecord, item: Item, benchmark: Benchmark) -> bool:
-    """Whether a pass is right; no answer is never right."""
+    """Whether a pass is right; a pass without an answer is wrong."""
     return bool(record.answer) and benchmark.grade(record.answer, item)
 
 
 async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> list[str]:
-    """Sources with passes that the recording would not keep as they are: another prompt or model, an answer
-    that is read or graded otherwise today, other recalls."""
+    """Sources with missing passes, or passes that the recording would replace: a different prompt, model or
+    recalls, or an answer that is read or graded differently today."""
     found: dict[str, None] = {}
     for seed, sources in recording.sources.items():
         for item in recording.items:
@@ -210,10 +210,10 @@ async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> li
 
 
 def as_of_today(row: Pass, plan: Plan | None, task: Task, item: Item, benchmark: Benchmark) -> Pass | None:
-    """A recorded pass with the grade and the recalls of today: the metric or the target may be another.
+    """A recorded pass with today's grade and recalls: the metric or the target may have changed.
 
-    The row itself where nothing changed; None where its answer is read elsewhere in the text, which takes
-    another decode: the signals of an answer depend on where it stands.
+    The row itself if nothing changed; None if its answer is now read from another part of the text. That
+    takes a new decode: the signals of an answer depend on its position.
     """
     record = row.record
     reread = read_answer(Decode(text=record.text, tool_calls=record.tool_calls), task).answer
@@ -225,7 +225,7 @@ def as_of_today(row: Pass, plan: Plan | None, task: Task, item: Item, benchmark:
 
 
 def _with_recalls(row: Pass, plan: Plan | None) -> Pass:
-    """A recorded pass with the recalls of today: another bank may score the same entries differently."""
+    """A recorded pass with today's recalls: another bank may score the same entries differently."""
     now, before = () if plan is None else recall_refs(plan.recalls), row.record.recalls
     same = len(now) == len(before) and all(
         (today.entry, today.version) == (then.entry, then.version)
@@ -236,7 +236,7 @@ def _with_recalls(row: Pass, plan: Plan | None) -> Pass:
 
 
 def _remembered(row: Pass, plan: Plan) -> Attempt:
-    """A recorded pass as the controls need it, in a resumed run too."""
+    """A recorded pass as the controls need it, also in a resumed run."""
     record = row.record
     decode = Decode(text=record.text, answer=record.answer, tool_calls=record.tool_calls)
     return Attempt(source=record.source, prompt=plan.prompt, decode=decode, signals=record.signals)

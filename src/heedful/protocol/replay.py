@@ -1,4 +1,4 @@
-"""Every policy from the recorded passes, by array arithmetic, as the live controller would decide."""
+"""Replay any policy on the recorded passes, by array arithmetic, as the live controller would decide."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class PolicyReplay:
 
     consulted: Bools
     chosen: Ints
-    """Which of the policy's sources became the answer; -1: the first pass."""
+    """The index of the source that became the answer; -1: the first pass."""
     right: Bools
     calls: Ints
     tokens: Ints
@@ -30,10 +30,10 @@ class PolicyReplay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsultReplay:
-    """What a policy would do if every row were routed; the threshold then only picks rows."""
+    """What a policy would do if every row were routed; the threshold only selects rows."""
 
     confidence: Floats
-    """Of the first pass; NaN where it could not be measured."""
+    """Of the first pass; NaN where it was not measured."""
     chosen: Ints
     right: Bools
     extra_calls: Ints
@@ -54,7 +54,7 @@ class Scores:
 
 
 class Replayer:
-    """Replays policies on one table; what several policies share is computed once."""
+    """Replays policies on one table; shared results are computed once."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -63,14 +63,16 @@ class Replayer:
         self._firsts: dict[str, Column] = {}
         self._calibrated: dict[
             tuple[int, int, Calibrator], Floats
-        ] = {}  # by the ids of columns that it keeps
+        ] = {}  # by the ids of columns that are kept alive
         self._equal: dict[tuple[str, str, bool], Bools] = {}
-        self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps
+        self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps alive
 
     def replay(self, policy: Policy) -> PolicyReplay:
         """The policy's answers on every row."""
         if looks_at_confidence(policy) and measured_signal(policy).extra_calls:
-            raise PolicyError(f"the signal {policy.signal!r} asks the model again, so it cannot be replayed")
+            raise PolicyError(
+                f"the signal {policy.signal!r} makes further model calls, so it cannot be replayed"
+            )
         made = self.consult(policy)
         consulted = routed(made.confidence, policy)
         return PolicyReplay(
@@ -92,7 +94,7 @@ class Replayer:
         going, best = np.ones(n, dtype=bool), np.full(n, -np.inf)
         sources = policy.sources[: policy.budget.passes]
         decoded: list[Bools] = []
-        against: list[Bools] = []  # by source: accepted, and not what the first pass said
+        against: list[Bools] = []  # by source: accepted, and different from the first answer
         for place, source in enumerate(sources):
             column = self.table.column(source)
             c2 = self.source_confidence(policy, source)
@@ -127,7 +129,7 @@ class Replayer:
         )
 
     def sweep(self, policy: Policy, thresholds: Sequence[float] | Floats) -> Scores:
-        """The policy's counts at every threshold, by running sums over the rows in order of confidence."""
+        """The policy's counts at every threshold, from cumulative sums over rows sorted by confidence."""
         made = self.consult(policy)
         order, known = self._order(made.confidence)
         cuts = np.where(np.isposinf(thresholds), len(order), np.searchsorted(known, thresholds, side="left"))
@@ -145,14 +147,14 @@ class Replayer:
         )
 
     def changed(self, policy: Policy, replayed: PolicyReplay) -> Bools:
-        """Where the policy's answer is another than that of the memory-free pass."""
+        """Where the policy's answer differs from that of the memory-free pass."""
         same = self._same(policy.first, "none", first=True)
         for place, source in enumerate(policy.sources):
             same = np.where(replayed.chosen == place, self._same(source, "none"), same)
         return ~same
 
     def first(self, name: str) -> Column:
-        """The first pass on every row: the source's, or the memory-free one where it had nothing to add."""
+        """The first pass on every row: the source's, or the memory-free one if the source has no answer."""
         if name not in self._firsts:
             column, plain = self.table.column(name), self.table.column("none")
             self._firsts[name] = column if column.decoded.all() or name == "none" else _either(column, plain)
@@ -168,7 +170,7 @@ class Replayer:
         column, calibrator = self.table.column(source), None
         if policy.calibrators is not None:
             if source not in policy.calibrators.sources:
-                raise PolicyError(f"the policy has calibrators but none for {source!r}")
+                raise PolicyError(f"the policy has calibrators, but none for {source!r}")
             calibrator = policy.calibrators.sources[source]
         return self._confidence(policy.signal, column, self.first(policy.first), calibrator)
 
@@ -183,7 +185,7 @@ class Replayer:
         return self._calibrated[key]
 
     def _same(self, one: str, other: str, *, first: bool = False) -> Bools:
-        """Where two sources say the same; `first`: the one is the first pass."""
+        """Where two sources give the same answer; `first`: `one` is the first pass."""
         if (one, other, first) not in self._equal:
             column = self.first(one) if first else self.table.column(one)
             pairs = zip(column.passes, self.table.column(other).passes, strict=True)
@@ -202,7 +204,7 @@ class Replayer:
 
 
 def _either(column: Column, plain: Column) -> Column:
-    """The passes of a source, and where it has no answer the memory-free ones, which then cost extra."""
+    """The passes of a source, and the memory-free ones, at extra cost, where it has no answer."""
     pairs = list(zip(column.passes, plain.passes, strict=True))
     merged = make_column(
         [own if own.status == "decoded" else other for own, other in pairs],
@@ -225,7 +227,7 @@ def routed(confidence: Floats, policy: Policy) -> Bools:
 
 
 def features(column: Column, first: Column | None) -> list[dict[str, float]]:
-    """What a calibrator may look at, row by row."""
+    """The features of a calibrator, row by row."""
     return [
         features_of(
             row.signals,
@@ -238,14 +240,14 @@ def features(column: Column, first: Column | None) -> list[dict[str, float]]:
 
 
 def calibrated(column: Column, first: Column | None, calibrator: Calibrator) -> Floats:
-    """Row by row with the live controller's own function, so that both agree to the last bit."""
+    """Calibrated confidence, with the live controller's own function, so both agree to the last bit."""
     found = [probability(calibrator, values) for values in features(column, first)]
     values = np.array([np.nan if value is None else value for value in found])
     return np.where(column.decoded, values, np.nan)
 
 
 def _accepts(c: Floats, c2: Floats, column: Column, source: str, policy: Policy) -> Bools:
-    """Eq. 7 on every row: every guard, and the margin where the policy has one."""
+    """Eq. 7 on every row: every guard, and the margin if the policy has one."""
     accepted = column.decoded
     for guard in policy.guards:
         if guard not in column.guards and column.decoded.any():

@@ -1,4 +1,4 @@
-"""A study made ready: benchmark, rows, banks, sources."""
+"""The setup of a study: benchmark, rows, banks and sources."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,19 +23,19 @@ from heedful.types import Entry, Side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySetup:
-    """Everything a study works with but the model."""
+    """Everything a study works with, except the model."""
 
     study: Study
     folder: Path
-    """Where the study file is; banks and questions are found relative to it."""
+    """The folder of the study file; paths of banks and questions are relative to it."""
     benchmark: Benchmark
     splits: Splits
     banks: Mapping[str, MemoryBank]
     dropped: Mapping[str, Sequence[str]]
-    """Per bank, the ids of entries that were left out because their question is asked."""
+    """Per bank, the ids of entries left out because their question is asked."""
 
     def sources(self, side: Side, seed: int) -> dict[str, Source]:
-        """The sources that are recorded on a side, `none` first."""
+        """The sources recorded on a side, `none` first."""
         named: dict[str, Source] = {"none": RetrySource()}
         for name, settings in self.study.sources.items():
             if side in settings.sides:
@@ -57,7 +57,7 @@ class StudySetup:
 
 
 def prepare(file: Path, data: Path | None) -> StudySetup:
-    """Read a study file, draw its rows and build its banks without anything from the test side."""
+    """Read a study file, draw its rows and build its banks without data from the test side."""
     study = read_study(file)
     folder = file.parent
     benchmark = _benchmark(study, folder)
@@ -70,8 +70,8 @@ def prepare(file: Path, data: Path | None) -> StudySetup:
             left_out = [entry.id for entry in entries if entry not in kept]
             if settings.bank != "pool" and left_out:
                 raise LeakError(
-                    f"the bank {settings.bank} holds questions that are asked, on the fit or the test side "
-                    f"({', '.join(left_out)}): take these entries out"
+                    f"the bank {settings.bank} contains questions of the fit or the test side "
+                    f"({', '.join(left_out)}): remove these entries"
                 )
             banks[name] = MemoryBank(name, kept, method=settings.recall, threshold=settings.threshold)
             dropped[name] = left_out
@@ -102,11 +102,13 @@ def _benchmark(study: Study, folder: Path) -> Benchmark:
 def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
     if settings.bank != "pool":
         return read_entries(folder / settings.bank)[0]
-    made = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
+    exemplars = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
     if not settings.responses:
-        return [entry for _, entry in made if entry is not None]
+        return [entry for _, entry in exemplars if entry is not None]
     worked = read_responses(folder / settings.responses)
-    return [replace(entry, response=worked[id]) for id, entry in made if entry is not None and id in worked]
+    return [
+        replace(entry, response=worked[id]) for id, entry in exemplars if entry is not None and id in worked
+    ]
 
 
 class WorkedAnswer(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Which rows are asked on which side, and which are left to build banks from."""
+"""Which rows are asked on each side, and which are left for building banks."""
 
 import random
 from collections.abc import Sequence, Set
@@ -12,7 +12,7 @@ from heedful.protocol.study import SplitSettings
 from heedful.types import Entry, Item, Side
 
 CONTAINED_WORDS = 6
-"""A question of fewer words is looked for as the whole text of an entry only, not within it."""
+"""A shorter question is compared with the whole text of an entry, not searched for within it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,23 +20,23 @@ class Splits:
     fit: Sequence[Item]
     test: Sequence[Item]
     pool: Sequence[Item]
-    """Rows of the fit side that are not asked: banks are built from them."""
+    """Rows of the fit side that are not asked; banks are built from them."""
     test_side: Sequence[Item] = ()
-    """All rows of the test side, of which `test` are asked."""
+    """All rows of the test side; `test` holds those that are asked."""
 
     @property
     def parts(self) -> dict[str, Sequence[Item]]:
-        """The rows that a study works with, by what they are for."""
+        """The rows of a study, by purpose."""
         return {"fit": self.fit, "test": self.test, "pool": self.pool}
 
     def asked(self, side: Side) -> Sequence[Item]:
         return self.fit if side == "fit" else self.test
 
     def unasked(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries that hold no question of the test side, and none that is asked on the fit side.
+        """The entries that contain no question of the test side, and none that is asked on the fit side.
 
-        An entry that knows the answer to a fit question makes memory look better there than it is,
-        and a harm limit that was certified on such rows would not hold.
+        An entry with the answer to a fit question makes memory look better than it is, and a harm limit
+        certified on such rows would not hold.
         """
         asked = {normal_question(item.question) for item in (*self.fit, *self.test, *self.test_side)}
         long = [f" {question} " for question in asked if question.count(" ") + 1 >= CONTAINED_WORDS]
@@ -54,20 +54,21 @@ def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
     if asked < 1 or asked + settings.pool > len(fit):
         raise UsageError(
             f"{benchmark.name} has {len(fit)} rows on the fit side; {asked} to ask and {settings.pool} "
-            "for banks are too many"
+            "for banks are too many: lower [split] fit or pool"
         )
     if settings.test is not None and settings.test > len(test):
         raise UsageError(
-            f"{benchmark.name} has {len(test)} rows on the test side; {settings.test} to ask are too many"
+            f"{benchmark.name} has {len(test)} rows on the test side; {settings.test} to ask are too many: "
+            "lower [split] test"
         )
     chosen = test if settings.test is None else _shuffled(test, settings.seed)[: settings.test]
     return Splits(fit=fit[:asked], test=chosen, pool=fit[len(fit) - settings.pool :], test_side=test)
 
 
 def _holds(entry: Entry, asked: Set[str], long: Sequence[str]) -> bool:
-    """Whether an entry is one of the questions that are asked, or has one of the long ones within it."""
-    said = f" {normal_question(f'{entry.text} {entry.response}')} "
-    return normal_question(bare_question(entry.text)) in asked or any(question in said for question in long)
+    """Whether an entry is an asked question, or contains a long one."""
+    text = f" {normal_question(f'{entry.text} {entry.response}')} "
+    return normal_question(bare_question(entry.text)) in asked or any(question in text for question in long)
 
 
 def _shuffled(items: Sequence[Item], seed: int) -> list[Item]:

@@ -1,4 +1,4 @@
-"""How far a study is."""
+"""The progress of a study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from heedful.types import Side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProgress:
-    """Passes of a source."""
+    """How many passes of a source are recorded."""
 
     recorded: int
     wanted: int
     failed: int
-    """Of those recorded; `heedful study record --retry-failed` asks them again."""
+    """Of those recorded; `heedful study record --retry-failed` decodes them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SideProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """Passes recorded and wanted by side and source, time left, and which steps are done."""
+    """Passes recorded and wanted by side and source, time left, and completed steps."""
 
     study: str
     folder: str
@@ -41,7 +41,7 @@ class StudyStatus:
 
 
 def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
-    """How far the study in a folder is."""
+    """The status of the study in a folder."""
     ledger = Ledger(space.ledger)
     every: tuple[Side, Side] = ("fit", "test")
     sides = {side: _side(ledger, setup, side) for side in every}
@@ -76,5 +76,5 @@ def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:
 
 
 def _pace(rows: Sequence[Pass]) -> float:
-    """Seconds a pass."""
+    """Seconds per pass."""
     return sum(row.record.seconds for row in rows) / len(rows) if rows else 0.0

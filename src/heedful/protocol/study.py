@@ -1,4 +1,4 @@
-"""A study: what is asked, of whom, with which sources, and how a policy may be chosen."""
+"""A study file: questions, model, sources, and how a policy may be chosen."""
 
 import tomllib
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
 
 
 class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A person's own questions: one file to be halved, or one a side."""
+    """Custom questions: one file to be split in halves, or one per side."""
 
     file: str = ""
     fit: str = ""
@@ -45,7 +45,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many rows of each side, drawn by seed; None: all. `pool` rows of the fit side are left to banks."""
+    """How many rows of each side, drawn by seed; None: all. `pool` rows of the fit side are for banks."""
 
     fit: Positive | None = None
     test: Positive | None = None
@@ -58,19 +58,19 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     kind: str = "memory"
     bank: str = ""
-    """A file of entries, or `pool` for exemplars made of the rows left to banks."""
+    """A file of entries, or `pool` for exemplars made from the rows left for banks."""
     responses: str = ""
-    """With `pool`: a file of worked answers by row (`heedful bank build`), and only those rows."""
+    """With `pool`: a file of worked answers by row (`heedful bank build`); other rows are left out."""
     placement: Placement = "auto"
     recall: str = "bm25"
     threshold: float = 0.6
     limit: Positive = 3
     heading: str = "Notes that may help:"
     temperature: Annotated[float, Meta(ge=0)] | None = None
-    """Of retry (None: 0), vote and verify (None: 0.7, and above 0)."""
+    """For retry (None: 0), vote and verify (None: 0.7; must be above 0)."""
     sides: Annotated[tuple[Side, ...], Meta(min_length=1)] = ("fit", "test")
     options: Mapping[str, str | int | float | bool] = {}
-    """What only the kind of a plug-in knows."""
+    """Options of a plug-in's kind."""
 
     @property
     def role(self) -> str:
@@ -90,7 +90,7 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     families: tuple[str, ...] = FAMILIES
     signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
     firsts: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
-    """Sources that may decode first; None: no memory, and every bank."""
+    """Sources that may decode first; None: no memory and every bank."""
     calibrated: bool = True
     """Whether a calibrator may replace the raw confidence."""
     harm_limit: Share | None = None
@@ -110,11 +110,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     fit: FitSettings = FitSettings()
     seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
     notes: str = ""
-    """Shown in the report: what had been explored before, and on which rows."""
+    """Shown in the report: what was explored before this study, and on which rows."""
 
 
 def read_study(file: Path) -> Study:
-    """The study of a TOML file; a wrong key or value is named."""
+    """Read a study from a TOML file; an error names the wrong key or value."""
     try:
         study = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Study)
     except OSError as error:
@@ -128,7 +128,7 @@ def read_study(file: Path) -> Study:
 
 
 def _check_fit(study: Study, file: Path) -> None:
-    """Families, signals and sources that do not exist, or are not recorded, would be left out unseen."""
+    """Refuse unknown or unrecorded families, signals and sources, which would be ignored silently."""
     settings = study.fit
     free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
@@ -144,7 +144,7 @@ def _check_fit(study: Study, file: Path) -> None:
 
 
 def _check_temperature(name: str, source: SourceSettings, file: Path) -> None:
-    """A temperature that would change nothing, or make samples alike, is refused."""
+    """Refuse a temperature that has no effect or makes all samples equal."""
     if source.temperature is None:
         return
     if source.kind not in ("retry", "vote", "verify"):
@@ -161,20 +161,22 @@ def _check(study: Study, file: Path) -> None:
             raise UsageError(f"{file}: [questions] needs file, or fit and test")
         refuse_bad_pattern(Task(question="", answer_pattern=own.answer_pattern))
     if len(set(study.seeds)) < len(study.seeds):
-        raise UsageError(f"{file}: seeds names a seed twice")
+        raise UsageError(f"{file}: seeds lists a seed twice")
     _check_fit(study, file)
     for name, source in study.sources.items():
         if name == "none":
-            raise UsageError(f"{file}: the source name 'none' is taken: it is the memory-free first pass")
+            raise UsageError(f"{file}: the source name 'none' is reserved for the memory-free first pass")
         for what, given, known in (("kind", source.kind, SOURCES), ("recall", source.recall, RECALL_METHODS)):
             if given not in known:
                 raise UsageError(
                     f"{file}: [sources.{name}] {what} is {given!r}; choose one of {', '.join(known)}"
                 )
         if (source.kind == "memory" and not source.bank) or (source.kind in WITHOUT_BANK and source.bank):
-            raise UsageError(f"{file}: [sources.{name}] needs a bank exactly if its kind is memory")
+            raise UsageError(
+                f"{file}: [sources.{name}] must have a bank if its kind is memory, and none otherwise"
+            )
         if source.options and source.kind in ("memory", *WITHOUT_BANK):
-            raise UsageError(f"{file}: [sources.{name}] has options, which only kinds of plug-ins know")
+            raise UsageError(f"{file}: [sources.{name}] has options, which only plug-in kinds accept")
         _check_temperature(name, source, file)
         if source.responses and source.bank != "pool":
-            raise UsageError(f"{file}: [sources.{name}] has responses, which go with bank = 'pool' only")
+            raise UsageError(f"{file}: [sources.{name}] has responses, which require bank = 'pool'")

@@ -1,4 +1,4 @@
-"""One side of a ledger as arrays: a column of passes for each source, a row for each task."""
+"""One side of a ledger as arrays: a column for each source, a row for each task and seed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """The passes of one source, in the table's order of rows."""
+    """The passes of one source, in the row order of the table."""
 
     passes: tuple[PassRecord, ...]
     decoded: Bools
-    """Where there is an answer to judge: the source had something to add, and its pass did not fail."""
+    """Where there is an answer to judge: the source decoded a pass, and it did not fail."""
     right: Bools
     calls: Ints
     tokens: Ints
     signals: Mapping[str, Floats]
-    """NaN where a signal could not be measured."""
+    """NaN where a signal was not measured."""
     guards: Mapping[str, Bools]
     """Where the guard passed."""
 
@@ -47,7 +47,7 @@ class Table:
         return self.columns[source]
 
     def rows(self, places: Sequence[int] | Ints) -> "Table":
-        """The table of some of its rows."""
+        """A table of these rows."""
         at = np.asarray(places, dtype=np.int64)
         return Table(
             tasks=tuple(self.tasks[i] for i in at),
@@ -57,7 +57,7 @@ class Table:
 
 
 def read_table(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
-    """The passes of a side for these tasks; a source that lacks one of them is left out of the table."""
+    """The passes of a side for these tasks; a source with a missing pass is left out."""
     keys = [(seed, task) for seed in seeds for task in tasks]
     sources = dict.fromkeys(row.record.source for row in ledger.passes.values() if row.side == side)
     columns = {}

@@ -1,4 +1,4 @@
-"""The steps of a study, each on its own: record, fit, lock, test."""
+"""The steps of a study: record, fit, lock, test."""
 
 from collections.abc import Set
 from dataclasses import replace
@@ -45,7 +45,7 @@ async def record(
     *,
     retry_failed: bool = False,
 ) -> Ledger:
-    """Decode what the ledger lacks of a side; only `test` may ask for the test side."""
+    """Decode the missing passes of a side; only `test` may ask for the test side."""
     await refuse_senseless_logprobs(setup, model)
     recording = recording_of(setup, side, retry_failed=retry_failed)
     return await fill(space, setup, model, recording, on_progress, refined_ledger(space, setup))
@@ -59,7 +59,7 @@ async def fill(
     on_progress: OnProgress,
     parent: Ledger | None = None,
 ) -> Ledger:
-    """Let the study's ledger have every pass of a recording: copied from the parent where that has it."""
+    """Complete a recording in the study's ledger, copying passes that the parent ledger holds."""
     with Ledger(space.ledger, parent) as ledger:
         await Recorder(recording, model, ledger, on_progress).run(setup.study.model.slots)
     return ledger
@@ -77,7 +77,7 @@ def recording_of(setup: StudySetup, side: Side, *, retry_failed: bool = False) -
 
 
 def refined_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
-    """The passes of the round of `heedful study refine` that made a bank of the study: they lie beside it."""
+    """The ledger next to a bank that `heedful study refine` made: the passes of that round."""
     for source in setup.study.sources.values():
         beside = (space.folder / source.bank).parent / "ledger.jsonl"
         if source.bank and beside != space.ledger and beside.exists():
@@ -86,9 +86,9 @@ def refined_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
 
 
 async def refuse_senseless_logprobs(setup: StudySetup, model: Model) -> None:
-    """Stop before anything is recorded when the model's log-probs cannot be used: no silent stand-in.
+    """Stop before recording if the model's log-probs cannot be used; there is no silent fallback.
 
-    A question that the endpoint refuses says nothing of its log-probs, so a few more are tried.
+    A question that the endpoint refuses says nothing about its log-probs, so a few more are tried.
     """
     *others, last = (setup.splits.fit or setup.splits.test)[:TRIED_QUESTIONS]
     for item in (*others, last):
@@ -103,25 +103,25 @@ async def refuse_senseless_logprobs(setup: StudySetup, model: Model) -> None:
 
 
 def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
-    """Choose a policy from the fit side and write it down with how it was chosen."""
+    """Choose a policy on the fit side, and write it to fit.json with how it was chosen."""
     table = side_table(space, setup, "fit")
     refuse_stale(table, setup)
     banks = policy_banks(setup, table)
     settings = setup.study.fit
-    found = fit(table, banks, settings)
+    result = fit(table, banks, settings)
     if settings.harm_limit is not None:
         refuse_looked_at(space, certifying_tasks(table, settings))
-        found = replace(fit_within_limit(table, banks, settings), unlimited=found)
-    found = replace(found, passes=passes_digest(Ledger(space.ledger), "fit"))
-    found = replace(found, made_of=fit_digest(setup, found))
-    if settings.harm_limit is not None and found.made_of not in harm_choices(space.events):
-        log_event(space.events, CHOSE, "", now(), made_of=found.made_of)
-    write_json(space.fit, to_fields(found))
-    return found
+        result = replace(fit_within_limit(table, banks, settings), unlimited=result)
+    result = replace(result, passes=passes_digest(Ledger(space.ledger), "fit"))
+    result = replace(result, made_of=fit_digest(setup, result))
+    if settings.harm_limit is not None and result.made_of not in harm_choices(space.events):
+        log_event(space.events, CHOSE, "", now(), made_of=result.made_of)
+    write_json(space.fit, to_fields(result))
+    return result
 
 
 def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
-    """Refuse to certify a harm limit on rows that had a part in refining a bank."""
+    """Refuse to certify a harm limit on rows that were used to refine a bank."""
     if shared := certifying & tasks_looked_at(space):
         raise LockError(
             f"a bank was refined on {len(shared)} of the {len(certifying)} rows that would certify the harm "
@@ -130,7 +130,7 @@ def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
 
 
 def fit_digest(setup: StudySetup, fitted: FitResult) -> str:
-    """A digest of what a fit found, and of all that it hangs on beside the passes."""
+    """A digest of a fit result and of everything it depends on besides the passes."""
     study = setup.study
     return digest_of(
         {
@@ -144,17 +144,17 @@ def fit_digest(setup: StudySetup, fitted: FitResult) -> str:
 
 
 def policy_banks(setup: StudySetup, table: Table) -> list[str]:
-    """The banks that a policy may use: recorded, and asked on the test side too."""
+    """The banks that a policy may use: recorded, and also asked on the test side."""
     sources = setup.study.sources
     return [name for name in setup.banks if "test" in sources[name].sides and name in table.columns]
 
 
 def refuse_stale(table: Table, setup: StudySetup) -> None:
-    """Refuse passes that recalled what their bank no longer has, or has in another version."""
+    """Refuse passes whose recalled entries are no longer in their bank in the same version."""
     for name, bank in setup.banks.items():
         live = {(e.id, e.digest) for e in bank.entries() if e.live}
         for row in table.columns[name].passes if name in table.columns else ():
-            if any((seen.entry, seen.version) not in live for seen in row.recalls):
+            if any((recall.entry, recall.version) not in live for recall in row.recalls):
                 raise UsageError(
                     f"the passes of {name} were recorded with another bank: run heedful study record first"
                 )
@@ -172,15 +172,15 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
     fitted = read_fit(space.fit)
     ledger = Ledger(space.ledger)
     if fitted.passes != passes_digest(ledger, "fit"):
-        raise LockError("passes were recorded since the policy was chosen: run heedful study fit again")
+        raise LockError("passes were recorded after the policy was chosen: run heedful study fit again")
     if fitted.made_of != fit_digest(setup, fitted):
         raise LockError(
-            f"the study or {space.fit} was changed since the policy was chosen: run heedful study fit again"
+            f"the study or {space.fit} was changed after the policy was chosen: run heedful study fit again"
         )
     if stale := await outdated(recording_of(setup, "fit"), ledger, model.traits.fingerprint):
         raise LockError(
-            f"the passes of {', '.join(stale)} are of another bank, prompt, model or way of grading: "
-            "run heedful study record, then fit"
+            f"the passes of {', '.join(stale)} have a different bank, prompt, model or grading: "
+            "run heedful study record, then heedful study fit"
         )
     choices = len(harm_choices(space.events))
     lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, choices, now())
@@ -190,7 +190,7 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
 
 
 async def verify_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock:
-    """The lock, if nothing moved since it was made."""
+    """The lock, if nothing changed since it was made."""
     lock = read_lock(space.lock)
     refuse_moved(lock, setup, model.traits, await probe(model), Ledger(space.ledger))
     events_of(space.events, lock.lock)
@@ -208,8 +208,8 @@ async def open_test_side(
     opened = [
         event.event for event in events_of(space.events, lock.lock) if event.event in (OPENED, RECORDED)
     ]
-    goes_on = bool(opened) and (retry_failed or opened[-1] == OPENED)
-    log_event(space.events, WENT_ON if goes_on else OPENED, lock.lock, now())
+    resumes = bool(opened) and (retry_failed or opened[-1] == OPENED)
+    log_event(space.events, WENT_ON if resumes else OPENED, lock.lock, now())
     recording = recording_of(setup, "test", retry_failed=retry_failed)
     ledger = await fill(space, setup, model, recording, on_progress)
     log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))

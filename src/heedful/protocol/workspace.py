@@ -41,25 +41,25 @@ class Workspace:
 
     @property
     def events(self) -> Path:
-        """The event log; a study that has one by its earlier name, journal.jsonl, goes on with that."""
+        """The event log; a study that has one under its earlier name, journal.jsonl, keeps it."""
         earlier = self.folder / "journal.jsonl"
         return earlier if earlier.exists() else self.folder / "events.jsonl"
 
     @property
     def looked_at(self) -> Path:
-        """The fit rows that a bank of the study was refined on."""
+        """The file that lists the fit rows used to refine a bank of the study."""
         return self.folder / "refine" / "looked-at.json"
 
 
 def open_workspace(place: Path, out: Path | None) -> Workspace:
-    """The folder of a study that is given by its file or by its folder.
+    """The folder of a study, given its file or its folder.
 
-    A study file is copied into its folder together with its banks and questions, so that the
-    folder stands by itself.
+    A study file is copied into its folder together with its banks and questions, so the folder is
+    self-contained.
     """
     if place.is_dir():
         if not (place / "study.toml").is_file():
-            raise UsageError(f"{place} is no study folder: it holds no study.toml")
+            raise UsageError(f"{place} is not a study folder: it has no study.toml")
         return Workspace(place)
     study = read_study(place)
     space = Workspace(out if out is not None else Path("results") / study.name)
@@ -69,23 +69,23 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
         _refuse_other(study, place, space)
         return space
     if space.study.exists() and space.study.read_text(encoding="utf-8").startswith(REFINED):
-        raise UsageError(f"the study in {space.folder} was refined since: give the folder instead of {place}")
+        raise UsageError(f"the study in {space.folder} has been refined: give the folder instead of {place}")
     _copy(study, place, space)
     return space
 
 
 def _refuse_other(study: Study, place: Path, space: Workspace) -> None:
-    """A locked folder takes nothing new: the file and all that belongs to it must be what was locked."""
+    """A locked folder cannot change: the study file and the files it names must be those that were locked."""
     if not space.study.exists() or space.study.read_bytes() != place.read_bytes():
         raise UsageError(
-            f"{space.folder} holds another locked study; give --out another folder, or remove it"
+            f"{space.folder} holds a different locked study; choose another folder with --out, or remove it"
         )
     for name in _files(study, place.parent):
         given, locked = place.parent / name, space.folder / name
         if given.exists() and locked.exists() and given.read_bytes() != locked.read_bytes():
             raise UsageError(
-                f"{given} is not what was locked in {space.folder}: give that folder to go on with it, or "
-                "--out another one"
+                f"{given} differs from the file that was locked in {space.folder}: give that folder to "
+                "continue its study, or choose another folder with --out"
             )
 
 
@@ -99,7 +99,7 @@ def _copy(study: Study, place: Path, space: Workspace) -> None:
                 shutil.copyfile(place.parent / name, target)
         shutil.copyfile(place, space.study)
     except FileNotFoundError as error:
-        raise MissingError(f"{error.filename}, which {place} names, is not there") from error
+        raise MissingError(f"{error.filename}, named in {place}, does not exist") from error
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be copied to {space.folder}: {error.strerror}") from error
 
@@ -115,7 +115,9 @@ def _files(study: Study, folder: Path) -> list[str]:
     files = sorted(named - {"", "pool"})
     for name in files:
         if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise UsageError(f"{name} is not in the study file's folder: put it there and name it from there")
+            raise UsageError(
+                f"{name} is not in the study file's folder: put it there and use a relative path"
+            )
     return files
 
 
@@ -124,7 +126,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all, in a folder that is made if need be."""
+    """Write a file completely or not at all; its folder is created if necessary."""
     part = path.with_suffix(path.suffix + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,20 +140,20 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_json(path: Path, missing: str) -> dict[str, Any]:
-    """A JSON object; a file that is not there is a `UsageError` that says what to run."""
+    """A JSON object; a missing file raises a `UsageError` that says what to run."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UsageError(f"{path} is not there: {missing}") from error
+        raise UsageError(f"{path} does not exist: {missing}") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{path} does not hold an object")
+        raise UsageError(f"{path} does not contain a JSON object")
     return value
 
 
 def read_json_lines(file: Path, kind: type[T], what: str) -> Iterator[tuple[int, T]]:
-    """The rows of a file of JSON lines with their numbers; a wrong one is named: `what` it should be."""
+    """The rows of a JSONL file with their line numbers; an error says `what` a line should be."""
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:
@@ -165,5 +167,5 @@ def read_json_lines(file: Path, kind: type[T], what: str) -> Iterator[tuple[int,
 
 
 def tasks_looked_at(space: Workspace) -> set[str]:
-    """The fit rows that had a part in refining a bank of the study."""
+    """The fit rows that were used to refine a bank of the study."""
     return set(read_json(space.looked_at, "")["tasks"]) if space.looked_at.exists() else set()

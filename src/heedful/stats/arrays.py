@@ -1,4 +1,4 @@
-"""Arrays as the statistics take them: finite, of one length, never empty."""
+"""Checked input arrays of the statistics: finite, of equal length, never empty."""
 
 from collections.abc import Sequence
 
@@ -14,27 +14,27 @@ Groups = Sequence[str] | Sequence[int] | None
 
 
 def numbers(values: ArrayLike, what: str, dimensions: int = 1) -> Floats:
-    """The values as finite numbers, at least one."""
+    """The values as an array of finite numbers; at least one."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != dimensions or array.size == 0:
-        raise UsageError(f"{what}: no statistic of an array of shape {array.shape}")
+        raise UsageError(f"{what}: cannot compute a statistic of an array of shape {array.shape}")
     if not np.isfinite(array).all():
         raise UsageError(f"{what}: {int((~np.isfinite(array)).sum())} of {array.size} values are not finite")
     return array
 
 
 def flags(values: ArrayLike, what: str, length: int) -> Bools:
-    """The values as booleans (0 and 1 are taken), as many as there are rows."""
+    """The values as booleans (0 and 1 are accepted), one per row."""
     array = np.asarray(values)
     if array.shape != (length,):
-        raise UsageError(f"{what}: shape {array.shape} where {length} rows were given")
+        raise UsageError(f"{what}: shape {array.shape}, but there are {length} rows")
     if not np.isin(array, (0, 1)).all():
-        raise UsageError(f"{what}: only true and false (or 1 and 0) are taken, not {array[:5].tolist()}")
+        raise UsageError(f"{what}: expected true and false (or 1 and 0), not {array[:5].tolist()}")
     return array.astype(np.bool_)
 
 
 def by_task(values: Floats, groups: Groups) -> tuple[Floats, Floats]:
-    """The sum and the number of rows of every task; without groups each row is a task."""
+    """The sum and the number of rows of each task; without groups, each row is a task."""
     if groups is None:
         return values, np.ones_like(values)
     if len(groups) != len(values):

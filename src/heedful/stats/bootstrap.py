@@ -8,7 +8,7 @@ from heedful.stats.arrays import Floats, Groups, by_task, numbers
 from heedful.stats.intervals import Interval, check_level
 
 FEWEST = 100
-"""Resamples below which a tail quantile means nothing."""
+"""The least number of resamples for a meaningful tail quantile."""
 
 CELLS = 1_000_000
 """Weights held in memory at once."""
@@ -24,20 +24,20 @@ def paired_interval(
     """The mean paired difference with its percentile bootstrap interval (Efron 1979) over tasks.
 
     `groups` names the task of each row: tasks are drawn, so rows of one task (several seeds) stay
-    together, and the interval's n counts tasks. Any mean of per-row values can be given.
+    together, and the interval's n counts tasks. Works for any mean of per-row values.
 
     A mean of n values in {−1, 0, 1} moves in steps of 1/n, and the plain percentile interval ends on
-    such steps: with helps 3% and hurts 1% of 300 it covers between 93.2% and 95.5%, by where the
-    truth lies between two steps (BCa: 92.2% to 94.7%). Each end is therefore moved out by half a step
+    such steps: with helps 3% and hurts 1% of 300 it covers between 93.2% and 95.5%, depending on where
+    the truth lies between two steps (BCa: 92.2% to 94.7%). Each end is therefore moved out by half a step
     (a continuity correction), which covers 94.8% to 96.1% there, 95.2% to 95.8% for 600, and 95.3% to
-    95.7% with helps 12% and hurts 4%. Values without a lattice have steps near 0 and are left alone.
+    95.7% with helps 12% and hurts 4%. Values that are not on a lattice have steps near 0 and hardly change.
 
-    A bootstrap cannot see what was never drawn: equal differences give an interval of no width, and
-    with only two or three changed tasks to be expected (2% and 0.5% of 100) it covers 86%.
+    A bootstrap cannot see what was never drawn: equal differences give an interval of zero width, and
+    with only two or three changed tasks expected (2% and 0.5% of 100) it covers 86%.
     """
     check_level(level)
     if resamples < FEWEST:
-        raise UsageError(f"{resamples} resamples are too few for an interval: take {FEWEST} or more")
+        raise UsageError(f"{resamples} resamples are too few for an interval: use {FEWEST} or more")
     values = numbers(differences, "differences")
     sums, counts = by_task(values, groups)
     means = _resampled_means(sums, counts, rng, resamples)
@@ -45,7 +45,7 @@ def paired_interval(
     low, high = np.quantile(means, (tail, 1 - tail), method="inverted_cdf")
     half = _step(sums) / (2 * len(values))
     low, high = float(low) - half, float(high) + half
-    if np.abs(values).max() <= 1:  # differences of right and wrong: a half step may not leave their range
+    if np.abs(values).max() <= 1:  # differences of right and wrong: half a step must not leave their range
         low, high = max(low, -1.0), min(high, 1.0)
     return Interval(low=low, high=high, value=float(values.mean()), n=len(sums))
 
@@ -53,8 +53,8 @@ def paired_interval(
 def _resampled_means(sums: Floats, counts: Floats, rng: np.random.Generator, resamples: int) -> Floats:
     """Means over tasks drawn with replacement.
 
-    How often each distinct (sum, count) pair is drawn is multinomial, so a few values cost a few
-    numbers per resample however many tasks there are.
+    The number of draws of each distinct (sum, count) pair is multinomial, so the cost per resample
+    depends on the number of distinct values, not on the number of tasks.
     """
     pairs, repeats = np.unique(np.stack((sums, counts), axis=1), axis=0, return_counts=True)
     shares = repeats / len(sums)
@@ -65,6 +65,6 @@ def _resampled_means(sums: Floats, counts: Floats, rng: np.random.Generator, res
 
 
 def _step(sums: Floats) -> float:
-    """The smallest distance between two distinct values, 0 where there is only one."""
+    """The smallest distance between two distinct values, 0 if there is only one."""
     distinct = np.unique(sums.round(12))
     return float(np.diff(distinct).min()) if len(distinct) > 1 else 0.0

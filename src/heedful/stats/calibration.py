@@ -1,4 +1,4 @@
-"""From a confidence to a probability of being right, and how far such probabilities can be believed."""
+"""Platt scaling of confidences, and measures of how well probabilities are calibrated."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,12 @@ with importing("study"):
 
 BINS = 10
 CLIP = 1e-12
-"""Probabilities are kept this far from 0 and 1 in the NLL, which is infinite there."""
+"""Probabilities are clipped this far from 0 and 1 in the NLL, which is infinite there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platt:
-    """sigmoid(slope · score + intercept): a score read as a probability of being right."""
+    """sigmoid(slope · score + intercept): the probability of being right at a score."""
 
     slope: float
     intercept: float
@@ -33,7 +33,7 @@ class Platt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """How far n probabilities are from what happened; lower is better."""
+    """How far n probabilities are from the outcomes; lower is better."""
 
     n: int
     ece: float
@@ -45,13 +45,13 @@ def fit_platt(scores: ArrayLike, right: ArrayLike, smooth: bool = True) -> Platt
     """Platt scaling: logistic regression of right on one score, by maximum likelihood.
 
     Smoothing (Platt 1999) replaces the targets 1 and 0 by (R + 1) / (R + 2) and 1 / (W + 2) for R
-    right and W wrong rows, so that separable scores, or rows of one outcome, still have a fit.
-    Without it such rows are refused.
+    right and W wrong rows, so separable scores, or rows with one outcome, still have a finite fit.
+    Without smoothing such rows are refused.
     """
     values = numbers(scores, "scores")
     outcome = flags(right, "right", len(values))
     if not smooth and _separable(values, outcome):
-        raise UsageError("scores separate right from wrong: only smooth=True has a finite fit")
+        raise UsageError("the scores separate right from wrong: only smooth=True has a finite fit")
     means, scales = standard(values[:, None])
     centre, scale = float(means[0]), float(scales[0])
     design = np.column_stack((np.ones(len(values)), (values - centre) / scale))
@@ -71,18 +71,18 @@ def measure_calibration(probabilities: ArrayLike, right: ArrayLike) -> Calibrati
 def ece(probabilities: ArrayLike, right: ArrayLike, bins: int = BINS) -> float:
     """Expected calibration error (Naeini et al. 2015) over bins of equal mass (Nguyen and O'Connor 2015).
 
-    The mean over rows of |share right − mean probability| in the row's bin. Rows are put in bins by
+    The mean over rows of |share right − mean probability| in the row's bin. Rows are binned by
     midrank, so equal probabilities share a bin and the order of rows does not matter.
     """
     given, outcome = _checked(probabilities, right)
     if bins < 1:
-        raise UsageError(f"{bins} bins: at least one is needed")
+        raise UsageError(f"{bins} bins are too few: use at least 1")
     bin_of = ((2 * midranks(given) - 1) * bins // (2 * len(given))).astype(np.int64)
     return float(np.abs(np.bincount(bin_of, weights=outcome - given)).sum() / len(given))
 
 
 def brier(probabilities: ArrayLike, right: ArrayLike) -> float:
-    """The mean squared distance of probability and outcome (Brier 1950)."""
+    """The mean squared difference between probability and outcome (Brier 1950)."""
     given, outcome = _checked(probabilities, right)
     return float(np.mean((given - outcome) ** 2))
 
@@ -97,7 +97,7 @@ def nll(probabilities: ArrayLike, right: ArrayLike) -> float:
 def _checked(probabilities: ArrayLike, right: ArrayLike) -> tuple[Floats, Bools]:
     given = numbers(probabilities, "probabilities")
     if given.min() < 0 or given.max() > 1:
-        raise UsageError(f"probabilities lie between 0 and 1, not at {given.min()} or {given.max()}")
+        raise UsageError(f"probabilities must be between 0 and 1, not {given.min()} to {given.max()}")
     return given, flags(right, "right", len(given))
 
 
@@ -107,9 +107,9 @@ def _smoothed(outcome: Bools) -> Floats:
 
 
 def _separable(values: Floats, outcome: Bools) -> bool:
-    """Whether the likelihood has no maximum: one outcome only, or a score that parts the two."""
+    """Whether the likelihood has no maximum: one outcome only, or a score that separates the two."""
     right, wrong = values[outcome], values[~outcome]
     if not len(right) or not len(wrong):
         return True
-    parted = right.min() >= wrong.max() or wrong.min() >= right.max()
-    return bool(parted and np.ptp(values) > 0)
+    separated = right.min() >= wrong.max() or wrong.min() >= right.max()
+    return bool(separated and np.ptp(values) > 0)

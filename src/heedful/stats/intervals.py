@@ -1,4 +1,4 @@
-"""Intervals for shares, and what an interval is."""
+"""The type of an interval, and intervals of shares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Interval:
 def wilson(hits: float, n: int) -> tuple[float, float]:
     """The 95% score interval of a share (Wilson 1927); hits may be a mean over repetitions."""
     if n <= 0 or not 0 <= hits <= n:
-        raise UsageError(f"no interval for {hits} of {n}")
+        raise UsageError(f"cannot compute an interval for {hits} of {n}")
     share, z2 = hits / n, Z95 * Z95
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z95 / (1 + z2 / n) * sqrt(share * (1 - share) / n + z2 / (4 * n * n))
@@ -32,13 +32,13 @@ def wilson(hits: float, n: int) -> tuple[float, float]:
 
 
 def share_of(hits: Bools, tasks: Sequence[str]) -> Interval:
-    """The share of rows that hit with its Wilson interval, for which the rows of a task count as one."""
-    found, rows, n = int(hits.sum()), len(hits), len(set(tasks))
-    low, high = wilson(found * n / rows, n)
-    return Interval(low=low, high=high, value=found / rows, n=n)
+    """The share of hits with its Wilson interval, in which the rows of a task count as one."""
+    count, rows, n = int(hits.sum()), len(hits), len(set(tasks))
+    low, high = wilson(count * n / rows, n)
+    return Interval(low=low, high=high, value=count / rows, n=n)
 
 
 def check_level(level: float) -> None:
     """Refuse a confidence level that is not strictly between 0 and 1."""
     if not 0 < level < 1:
-        raise UsageError(f"a confidence level lies between 0 and 1, not at {level}: 0.95 is usual")
+        raise UsageError(f"a confidence level must be between 0 and 1, not {level}: 0.95 is usual")

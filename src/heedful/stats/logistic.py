@@ -15,7 +15,7 @@ with importing("study"):
 STEPS = 200
 SHORTEST = 1e-12
 SETTLED = 1e-14
-"""The share of the loss that, by Newton's estimate, the last step may still gain."""
+"""Stop when a Newton step is expected to reduce the loss by less than this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +31,13 @@ class Logistic:
         """The probability of being right, for each row of features."""
         rows = numbers(features, "features", dimensions=2)
         if rows.shape[1] != len(self.weights):
-            raise UsageError(f"fitted on {len(self.weights)} features, asked about {rows.shape[1]}")
+            raise UsageError(f"the model was fitted on {len(self.weights)} features, not {rows.shape[1]}")
         standard = (rows - np.array(self.means)) / np.array(self.scales)
         return np.asarray(expit(standard @ np.array(self.weights) + self.bias))
 
 
 def fit_logistic(features: ArrayLike, right: ArrayLike, penalty: float) -> Logistic:
-    """Minimise Σ log-loss + penalty/2 · Σ weight² over standardised features, the bias left free.
+    """Minimise Σ log-loss + penalty/2 · Σ weight² over standardised features; the bias is not penalised.
 
     The penalty is scikit-learn's 1/C. A constant feature gets weight 0; perfectly separable rows
     get finite weights because the penalty is above 0.
@@ -47,7 +47,7 @@ def fit_logistic(features: ArrayLike, right: ArrayLike, penalty: float) -> Logis
     rows = numbers(features, "features", dimensions=2)
     targets = flags(right, "right", len(rows))
     if targets.all() or not targets.any():
-        raise UsageError(f"all {len(rows)} rows have one outcome: a fit needs both right and wrong ones")
+        raise UsageError(f"all {len(rows)} rows have the same outcome: a fit needs both right and wrong rows")
     means, scales = standard(rows)
     design = np.column_stack((np.ones(len(rows)), (rows - means) / scales))
     ridge = np.full(design.shape[1], float(penalty))
@@ -59,7 +59,7 @@ def fit_logistic(features: ArrayLike, right: ArrayLike, penalty: float) -> Logis
 
 
 def standard(rows: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each column; a constant one gets scale 1 and becomes 0."""
+    """Mean and standard deviation of each column; a constant column gets scale 1 and becomes 0."""
     constant = np.ptp(rows, axis=0) == 0
     means = np.where(constant, rows[0], rows.mean(axis=0))
     return means, np.where(constant, 1.0, rows.std(axis=0))
@@ -84,7 +84,7 @@ def newton(design: Floats, targets: Floats, ridge: Floats) -> Floats:
         while _loss(design, targets, ridge, weights - length * step) > loss and length > SHORTEST:
             length /= 2
         weights = weights - length * step
-    raise UsageError(f"the logistic fit did not settle in {STEPS} steps: raise the penalty")
+    raise UsageError(f"the logistic fit did not converge in {STEPS} steps: raise the penalty")
 
 
 def _loss(design: Floats, targets: Floats, ridge: Floats, weights: Floats) -> float:

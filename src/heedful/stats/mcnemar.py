@@ -1,4 +1,4 @@
-"""Did the policy change more answers for the better than for the worse?"""
+"""McNemar's test: did a policy improve more answers than it worsened?"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,14 +15,14 @@ def mcnemar(helps: int, hurts: int) -> float:
     """The exact two-sided p-value that a change is as likely to hurt as to help (McNemar 1947).
 
     Under that hypothesis helps ~ Binomial(helps + hurts, ½); the smaller tail is doubled and
-    cut at 1. No changes at all give 1.
+    capped at 1. Without any change the p-value is 1.
     """
     if helps < 0 or hurts < 0:
-        raise UsageError(f"helps and hurts are counts, not {helps} and {hurts}")
+        raise UsageError(f"helps and hurts must be counts, not {helps} and {hurts}")
     return min(1.0, 2 * float(bdtr(min(helps, hurts), helps + hurts, 0.5)))
 
 
 def mcnemar_by_task(differences: ArrayLike, groups: Groups) -> float:
-    """The same for differences of rows, where rows of one task (several seeds) count once, by their sum."""
+    """The same test for row differences; rows of one task (several seeds) count once, by their sum."""
     sums, _ = by_task(numbers(differences, "differences"), groups)
     return mcnemar(int(np.count_nonzero(sums > 0)), int(np.count_nonzero(sums < 0)))

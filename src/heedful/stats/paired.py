@@ -1,4 +1,4 @@
-"""What a policy changed, counted over the tasks both passes answered."""
+"""Paired counts: what a policy changed on the same tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heedful.errors import UsageError
 
 SAME = 1e-12
-"""Two accuracies closer than this are the same number."""
+"""Two accuracies closer than this are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,9 @@ class PairedCounts:
     def __post_init__(self) -> None:
         counts = (self.both_right, self.helps, self.hurts, self.both_wrong)
         if min(counts) < 0 or sum(counts) == 0:
-            raise UsageError(f"paired counts must be of at least one task, none below 0: {counts}")
+            raise UsageError(
+                f"paired counts must not be negative and must include at least one task: {counts}"
+            )
 
     @property
     def n(self) -> int:
@@ -45,7 +47,7 @@ class PairedCounts:
 
 
 def count_pairs(baseline: Iterable[bool], final: Iterable[bool]) -> PairedCounts:
-    """Count the four cases over rows where both say whether the answer was right."""
+    """Count the four cases over rows; each value says whether an answer was right."""
     before, after = [bool(right) for right in baseline], [bool(right) for right in final]
     if len(before) != len(after):
         raise UsageError(f"{len(before)} baseline rows cannot be paired with {len(after)} final rows")
@@ -59,9 +61,9 @@ def count_pairs(baseline: Iterable[bool], final: Iterable[bool]) -> PairedCounts
 
 
 def gap_close(accuracy: float, base: float, oracle: float) -> float | None:
-    """The share of the oracle's gain that was reached; None where the oracle gains nothing."""
+    """The share of the oracle's gain that was reached; None if the oracle gains nothing."""
     if not all(0 <= share <= 1 for share in (accuracy, base, oracle)):
-        raise UsageError(f"accuracies lie between 0 and 1: {accuracy}, {base}, {oracle}")
+        raise UsageError(f"accuracies must be between 0 and 1: {accuracy}, {base}, {oracle}")
     if oracle < base - SAME:
         raise UsageError(f"an oracle ({oracle}) that may keep the baseline cannot be below it ({base})")
     return (accuracy - base) / (oracle - base) if oracle - base > SAME else None

@@ -15,21 +15,21 @@ with importing("study"):
 
 
 def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval:
-    """The chance that a positive scores above a negative, a tie counting half (Mann–Whitney).
+    """The probability that a positive scores above a negative; a tie counts half (Mann–Whitney).
 
     The interval is DeLong's (1988) on the logit scale, which Perme and Manevski (2019) found the
     most reliable, with the degrees of freedom of Brunner and Munzel (2000) for small classes; see
-    `_score_limits` for where that variance does not exist. Simulated on normal scores, the 95%
-    interval covers 94% to 97% from 8 against 60 rows on and 99% for 6 against 10. It falls
-    short where a smaller class is also the more spread, at an AUC of 0.9 and spreads 2 to 1: 94% for
-    30 against 120 rows, 92% for 15 against 40, 88% for 8 against 60.
+    `_score_limits` for cases in which that variance does not exist. Simulated on normal scores, the 95%
+    interval covers 94% to 97% from 8 against 60 rows on and 99% for 6 against 10. Coverage is too low
+    if the smaller class also has the larger spread, at an AUC of 0.9 and spreads 2 to 1: 94% for 30
+    against 120 rows, 92% for 15 against 40, 88% for 8 against 60.
     """
     check_level(level)
     values = numbers(scores, "scores")
     is_positive = flags(positive, "positive", len(values))
     positives, negatives = int(is_positive.sum()), int((~is_positive).sum())
     if not positives or not negatives:
-        raise UsageError(f"no AUC of {positives} positives and {negatives} negatives: both are needed")
+        raise UsageError(f"an AUC needs both classes, not {positives} positives and {negatives} negatives")
     above, below = _placements(values, is_positive)
     value, tail = float(above.mean()), (1 + level) / 2
     variance, freedom = _delong(above, below)
@@ -42,13 +42,13 @@ def auc(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval
 
 
 def auc_or_none(scores: ArrayLike, positive: ArrayLike, level: float = 0.95) -> Interval | None:
-    """The AUC, or None where there is no row or only one class."""
+    """The AUC, or None if there are no rows or only one class."""
     present = np.unique(np.asarray(positive))
     return auc(scores, positive, level) if len(present) > 1 else None
 
 
 def midranks(values: Floats) -> Floats:
-    """Ranks from 1, tied values sharing the mean of theirs."""
+    """Ranks from 1; tied values share their mean rank."""
     _, place, repeats = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(repeats)
     return np.asarray((last - (repeats - 1) / 2)[place], dtype=np.float64)
@@ -57,7 +57,7 @@ def midranks(values: Floats) -> Floats:
 def _placements(values: Floats, positive: Bools) -> tuple[Floats, Floats]:
     """For each positive the share of negatives below it, for each negative the share of positives above.
 
-    By ranks in all and in the own class (Sun and Xu 2014).
+    Computed from the ranks among all rows and within each class (Sun and Xu 2014).
     """
     ranks, above, below = midranks(values), values[positive], values[~positive]
     return (
@@ -69,7 +69,7 @@ def _placements(values: Floats, positive: Bools) -> tuple[Floats, Floats]:
 def _delong(above: Floats, below: Floats) -> tuple[float, float]:
     """The variance of the AUC (DeLong et al. 1988) and its degrees of freedom (Brunner and Munzel 2000).
 
-    The variance counts as 0 where a class has one row.
+    The variance is set to 0 if a class has one row.
     """
     if min(len(above), len(below)) < 2:
         return 0.0, 0.0

@@ -17,33 +17,33 @@ Side = Literal["both", "lower", "upper"]
 def binomial_p_value(hurts: int, n: int, limit: float) -> float:
     """P(Binomial(n, limit) ≤ hurts): the p-value of H0, that a task is hurt with probability > limit.
 
-    Small where so few hurts would be surprising if the policy broke the limit.
+    It is small if so few hurts would be surprising for a policy that exceeds the limit.
     """
     _check_count(hurts, n)
     if not 0 < limit < 1:
-        raise UsageError(f"a harm limit lies between 0 and 1, not at {limit}")
+        raise UsageError(f"a harm limit must be between 0 and 1, not {limit}")
     return float(bdtr(hurts, n, limit))
 
 
 def certify_in_order(hurts: Sequence[int], n: int, limit: float, confidence: float) -> int:
-    """How many policies, from the first on, are certified to hurt at most `limit` of tasks.
+    """How many policies, starting from the first, are certified to hurt at most `limit` of tasks.
 
     `hurts` counts, for each policy in order, the tasks hurt among the same n. Fixed-sequence
-    testing: each is tested at level 1 − confidence and the first failure ends it, so no correction
-    for the number of policies is needed. The family-wise error is controlled: the probability that
-    any certified policy hurts more than `limit` is at most 1 − confidence. That holds only if the
-    policies and their order were fixed on other rows than the n tested here, and if these are
-    independent draws from the tasks the promise is about (so one row a task, not one a seed).
+    testing: each policy is tested at level 1 − confidence, and testing stops at the first failure, so
+    no correction for the number of policies is needed. The family-wise error is controlled: the
+    probability that any certified policy hurts more than `limit` is at most 1 − confidence. This holds
+    only if the policies and their order were fixed on rows other than the n tested here, and if these
+    are independent draws from the population of tasks (so one row per task, not one per seed).
     """
     check_level(confidence)
     if len(hurts) == 0:
-        raise UsageError("no policies to certify: give the hurts of at least one")
+        raise UsageError("there are no policies to certify: give the hurts of at least one")
     p_values = [binomial_p_value(count, n, limit) for count in hurts]
     return sum(1 for _ in takewhile(lambda p: p <= 1 - confidence, p_values))
 
 
 def clopper_pearson(hits: int, n: int, level: float = 0.95, side: Side = "both") -> tuple[float, float]:
-    """Exact limits of a share (Clopper and Pearson 1934); a one-sided one leaves the other end open.
+    """Exact limits of a share (Clopper and Pearson 1934); a one-sided interval leaves the other end open.
 
     `upper` gives (0, bound): the share lies below the bound with confidence of at least `level`.
     """
