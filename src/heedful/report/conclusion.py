@@ -93,7 +93,7 @@ def _against_retrieval(evaluation: Evaluation) -> str:
     reached = f"right on {percent(retrieval.arm.accuracy.value)}, {_effects(retrieval)}"
     delta, mine = retrieval.paired.delta, "The model without memory" if idle(policy) else "heedful"
     if not retrieval.paired.clear:
-        apart = f"the difference in accuracy is not significant ({change(delta)} points)"
+        apart = f"the difference is not significant (heedful − retrieval: {change(delta)} points)"
         return f"Plain retrieval {where} was {reached}; {apart}."
     if delta.value > 0:
         return f"{mine} beats plain retrieval {where}, which was {reached}, by {change(delta)} points."
