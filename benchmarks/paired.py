@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from heedful.evaluation.arms import Arm, compare, main_arms
+from heedful.evaluation.arm_results import Arm, compare, main_arms
 from heedful.evaluation.study_data import StudyData, read_study_data
 from heedful.protocol.workspace import open_workspace
 from heedful.report.phrases import change, p_value, percent

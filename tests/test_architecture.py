@@ -50,7 +50,7 @@ MAY_IMPORT = {
 }
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
-    *("memory/ranking", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
+    *("memory/index", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
     *("stats/", "governance/", "protocol/", "experiments/", "evaluation/", "report/"),
 )
 """Modules that are themselves imported only where they are used."""

@@ -79,9 +79,9 @@ from pathlib import Path
 from heedful import Controller, MemoryBank, Policy, Task
 from heedful.benchmarks import BENCHMARKS
 from heedful.memory.formats import read_entries
-from heedful.models.options import ModelOptions, make_model
+from heedful.models.schemes import ModelOptions, make_model
 from heedful.passes import GUARDS
-from heedful.sources.options import SOURCES, SourceOptions
+from heedful.sources.kinds import SOURCES, SourceOptions
 from heedful.memory import bank
 
 Path("a.shout").write_text("hello")
@@ -182,7 +182,7 @@ def test_the_command_line_takes_a_plug_ins_model_format_and_recall(
 def test_a_part_that_nobody_has_is_named_with_those_there_are() -> None:
     from heedful import MemoryBank, UsageError
     from heedful.memory.formats import format_named
-    from heedful.models.options import ModelOptions, make_model
+    from heedful.models.schemes import ModelOptions, make_model
 
     with pytest.raises(UsageError, match="unknown recall method 'magic'; choose one of dense, bm25"):
         MemoryBank("b", (), method="magic")

@@ -21,7 +21,7 @@ from heedful.stages.answer import read_answer, refuse_bad_pattern
 from heedful.stages.budget import after_step, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
-from heedful.stages.policy import looks_at_confidence, measured_signal, refuse_infeasible
+from heedful.stages.feasibility import looks_at_confidence, measured_signal, refuse_infeasible
 from heedful.stages.route import choose_route
 from heedful.types import (
     Attempt,

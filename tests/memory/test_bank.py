@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Database, MemoryBank, new_entry
-from heedful.memory.ranking import best
+from heedful.memory.index import best
 from heedful.memory.vectors import VectorCache
 from heedful.testing import check_bank
 

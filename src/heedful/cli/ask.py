@@ -44,7 +44,7 @@ def ask(
     from heedful.errors import StoreError
     from heedful.memory import MemoryBank
     from heedful.memory.journal import SqliteJournal
-    from heedful.models.options import ModelOptions
+    from heedful.models.schemes import ModelOptions
     from heedful.ports import Bank
     from heedful.sources import MemorySource
     from heedful.types import Task

@@ -73,7 +73,7 @@ def build(
 def open_writer(model: "Model", url: str | None, name: str | None, weights: str | None) -> "Model":
     """The model that writes rules: an endpoint, other weights, or the study's own model."""
     from heedful.cli.resources import open_model
-    from heedful.models.options import ModelOptions
+    from heedful.models.schemes import ModelOptions
 
     if url is not None:
         return open_model(ModelOptions(url=url, model=name or "", logprobs=False))

@@ -50,7 +50,7 @@ def compare(
     from heedful.errors import UsageError
     from heedful.experiments.compare import ResizedBenchmark
     from heedful.experiments.compare import compare as run
-    from heedful.models.options import ModelOptions
+    from heedful.models.schemes import ModelOptions
 
     if benchmark not in BENCHMARKS:
         raise UsageError(f"unknown benchmark {benchmark!r}; choose {', '.join(BENCHMARKS)}")

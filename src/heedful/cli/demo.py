@@ -34,7 +34,7 @@ def demo(
     """Run a small study of a fictional company: no memory, always memory, and heedful."""
     from heedful.cli.resources import open_model, open_store, pull_weights
     from heedful.demo.scenario import entries
-    from heedful.models.options import ModelOptions
+    from heedful.models.schemes import ModelOptions
 
     require("embedded", "study")
     start = time.perf_counter()

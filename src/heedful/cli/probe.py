@@ -23,8 +23,8 @@ def probe(
     from heedful.cli.resources import open_model
     from heedful.models.chat import ChatModel
     from heedful.models.embedded import EmbeddedModel
-    from heedful.models.options import ModelOptions
     from heedful.models.probe import probe as ask
+    from heedful.models.schemes import ModelOptions
 
     engine = None
     if url == "embedded":

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from heedful.cli.output import progress, say
 
 if TYPE_CHECKING:
-    from heedful.protocol.record import Progress
+    from heedful.protocol.record import RecordingProgress
 
 
 @contextmanager
-def recording_progress() -> Iterator[Callable[[str, "Progress"], None]]:
+def recording_progress() -> Iterator[Callable[[str, "RecordingProgress"], None]]:
     """Yields a function that shows the progress of a recording under a title."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -24,7 +24,7 @@ def recording_progress() -> Iterator[Callable[[str, "Progress"], None]]:
         printed: dict[str, int] = {}
         started: dict[str, tuple[float, int]] = {}
 
-        def show(title: str, now: "Progress") -> None:
+        def show(title: str, now: "RecordingProgress") -> None:
             if title not in rows:
                 rows[title] = bars.add_task(title, total=now.total)
             bars.update(rows[title], completed=now.done)
@@ -39,7 +39,7 @@ def recording_progress() -> Iterator[Callable[[str, "Progress"], None]]:
         yield show
 
 
-def _left(now: "Progress", since: float, done: int) -> str:
+def _left(now: "RecordingProgress", since: float, done: int) -> str:
     """The remaining time at the speed of the passes decoded so far."""
     if now.done in (done, now.total):
         return ""

@@ -11,7 +11,7 @@ from heedful.memory import SqliteStore
 from heedful.memory.database import Database
 from heedful.memory.stored import StoredBank
 from heedful.models.catalogue import CATALOGUE
-from heedful.models.options import ModelOptions, make_model
+from heedful.models.schemes import ModelOptions, make_model
 from heedful.ports import Model
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def _model_of(decision: "Decision", threads: int | None) -> "Model":
     """The model that made the decision."""
     from heedful.cli.resources import open_model
     from heedful.models.chat import UNNAMED
-    from heedful.models.options import ModelOptions
+    from heedful.models.schemes import ModelOptions
 
     model = decision.model
     if model.endpoint == "embedded":

@@ -10,14 +10,14 @@ from heedful import arms
 from heedful.control import Controller
 from heedful.demo.scenario import SOURCE, write_study
 from heedful.ports import Journal, Model
-from heedful.protocol.record import Progress
+from heedful.protocol.record import RecordingProgress
 from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.setup import StudySetup, prepare
 from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, side_table
 from heedful.protocol.workspace import Workspace
 from heedful.types import Item, Outcome, Policy, Side
 
-Tell = Callable[[Side, Progress], None]
+Tell = Callable[[Side, RecordingProgress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from heedful.evaluation.arms import BASELINE, Arm, PairedChange, compare, measure
+from heedful.evaluation.arm_results import BASELINE, Arm, PairedChange, compare, measure
 from heedful.evaluation.study_data import StudyData
 from heedful.protocol.fit import threshold_at, tune_at
 from heedful.types import Policy

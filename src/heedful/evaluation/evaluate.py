@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.evaluation.arms import BASELINE, HEEDFUL, UNLIMITED, Arm, PairedChange, compare, main_arms
+from heedful.evaluation.arm_results import BASELINE, HEEDFUL, UNLIMITED, Arm, PairedChange, compare, main_arms
 from heedful.evaluation.components import Isolation, isolate
 from heedful.evaluation.confidence_bins import ConfidenceBin, CoveragePoint, bin_rows, keep_surest
 from heedful.evaluation.cost import Cost, count_cost

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from heedful.evaluation.arms import Arm
+from heedful.evaluation.arm_results import Arm
 from heedful.evaluation.study_data import StudyData
 from heedful.stats.intervals import Interval, share_of
 from heedful.stats.paired import gap_close

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heedful.evaluation.arms import Arm, measure
+from heedful.evaluation.arm_results import Arm, measure
 from heedful.evaluation.study_data import StudyData
 from heedful.protocol.fit import tune_gate
 from heedful.protocol.policy_grid import thresholds_of

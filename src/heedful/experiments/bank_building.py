@@ -25,7 +25,7 @@ from heedful.governance.distill import (
 from heedful.governance.exemplars import covering
 from heedful.memory.entries import new_entry
 from heedful.memory.formats import write_entries
-from heedful.memory.ranking import Embedder
+from heedful.memory.index import Embedder
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording

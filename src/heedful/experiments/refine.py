@@ -23,7 +23,7 @@ from heedful.experiments.variant import Experiment, with_bank
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
 from heedful.governance.retire import Condemnation, RetirementTerms, review
-from heedful.memory.ranking import Embedder
+from heedful.memory.index import Embedder
 from heedful.ports import Model
 from heedful.protocol.fit import cross_validate, tune
 from heedful.protocol.fit_result import HeldOutScore

@@ -16,14 +16,14 @@ from heedful.protocol.events import OPENED, log_event, read_events
 from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import read_lock
-from heedful.protocol.record import Progress, Recorder, Recording, outdated
+from heedful.protocol.record import Recorder, Recording, RecordingProgress, outdated
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workflow import now, recording_of
 from heedful.protocol.workspace import Workspace, write_text
 from heedful.types import Entry, Policy, Recall, Side
 
-Tell = Callable[[str, Progress], None]
+Tell = Callable[[str, RecordingProgress], None]
 """Reports the progress of a recording, by its title."""
 
 

@@ -11,7 +11,7 @@ from heedful.plugins import Registry
 from heedful.types import Entry, Recall, Spec, digest_of
 
 if TYPE_CHECKING:
-    from heedful.memory.ranking import Embedder, Index, IndexInput
+    from heedful.memory.index import Embedder, Index, IndexInput
     from heedful.memory.vectors import VectorCache
 
 RECALL_METHODS: "Registry[Callable[[IndexInput], Index]]" = Registry(
@@ -89,7 +89,7 @@ class MemoryBank:
         return self._index
 
     def _make_index(self) -> "Index":
-        from heedful.memory.ranking import IndexInput
+        from heedful.memory.index import IndexInput
 
         texts, cache = [entry.text for entry in self._live], self._cache
         return RECALL_METHODS[self.method](

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.memory.ranking import Embedder, Floats, IndexInput, best
+from heedful.memory.index import Embedder, Floats, IndexInput, best
 
 THRESHOLD = 0.6
 """The paper's similarity threshold for reasoning tasks."""

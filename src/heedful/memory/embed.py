@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import MissingError
 from heedful.extras import importing
-from heedful.memory.ranking import Floats
+from heedful.memory.index import Floats
 
 with importing("embedded"):
     from safetensors import SafetensorError

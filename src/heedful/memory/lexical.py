@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.memory.ranking import IndexInput, best
+from heedful.memory.index import IndexInput, best
 
 LEAST_SCORE = 1e-9
 """An entry that shares no word with the query scores 0 and is not recalled."""

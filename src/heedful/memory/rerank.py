@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from heedful.memory.dense import DenseIndex, dense_index
+from heedful.memory.index import IndexInput, best
 from heedful.memory.lexical import LexicalIndex, lexical_index
-from heedful.memory.ranking import IndexInput, best
 
 POOL = 20
 """Number of BM25 hits to rerank."""

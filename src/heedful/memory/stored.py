@@ -11,7 +11,7 @@ from heedful.ports import Store
 from heedful.types import Entry, Recall, Spec
 
 if TYPE_CHECKING:
-    from heedful.memory.ranking import Embedder
+    from heedful.memory.index import Embedder
     from heedful.memory.vectors import VectorCache
 
 CHECK_SECONDS = 0.5

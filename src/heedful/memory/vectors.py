@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from heedful.memory.database import Database
-from heedful.memory.ranking import Embedder, Floats
+from heedful.memory.index import Embedder, Floats
 
 MODEL = "all-minilm-l6-v2"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from heedful.errors import MissingError, ModelError, RequestError, UsageError
-from heedful.models.options import ModelOptions
+from heedful.models.schemes import ModelOptions
 from heedful.types import (
     Decode,
     Message,

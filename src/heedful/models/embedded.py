@@ -12,7 +12,7 @@ from heedful.errors import MissingError, ModelError
 from heedful.extras import importing
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
-from heedful.models.options import ModelOptions
+from heedful.models.schemes import ModelOptions
 from heedful.types import Decode, Prompt, Traits, digest_of
 
 DEFAULT_WEIGHTS = "smollm2-135m"

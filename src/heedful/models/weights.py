@@ -25,7 +25,7 @@ LOCK_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class DownloadProgress:
     """The progress of pulling one file, in bytes."""
 
     name: str
@@ -44,10 +44,10 @@ class Status:
     total: int
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[DownloadProgress], None]
 
 
-def _silent(_: Progress) -> None:
+def _silent(_: DownloadProgress) -> None:
     """Ignore progress."""
 
 
@@ -175,7 +175,7 @@ def verify(name: str) -> Path:
 def _reporter(item: Weights, file: WeightFile, on_progress: OnProgress) -> Report:
     def report(share: float) -> None:
         done = round(share * file.size)
-        on_progress(Progress(name=item.name, file=file.name, done=done, total=file.size))
+        on_progress(DownloadProgress(name=item.name, file=file.name, done=done, total=file.size))
 
     return report
 

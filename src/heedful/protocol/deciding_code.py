@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1]
 DECIDING = (
     "stages/*.py",
     "sources/*.py",
-    *(f"memory/{name}.py" for name in ("bank", "ranking", "lexical", "dense", "rerank", "embed", "vectors")),
+    *(f"memory/{name}.py" for name in ("bank", "index", "lexical", "dense", "rerank", "embed", "vectors")),
     "passes.py",
     *(f"protocol/{name}.py" for name in ("record", "table", "replay")),
 )

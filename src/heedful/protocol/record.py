@@ -42,14 +42,14 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RecordingProgress:
     done: int
     total: int
     calls: int
     failed: int = 0
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RecordingProgress], None]
 
 
 class Recorder:
@@ -177,7 +177,7 @@ class Recorder:
 
     def _tell(self) -> None:
         total = len(self.recording.items) * sum(map(len, self.recording.sources.values()))
-        self._report(Progress(done=self.done, total=total, calls=self.calls, failed=self.failed))
+        self._report(RecordingProgress(done=self.done, total=total, calls=self.calls, failed=self.failed))
 
 
 def graded(record: PassRecord, item: Item, benchmark: Benchmark) -> bool:

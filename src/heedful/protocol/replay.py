@@ -10,7 +10,7 @@ from heedful.protocol.table import Bools, Column, Floats, Ints, Table, make_colu
 from heedful.stages.accept import needs_confidence
 from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import features_of, probability
-from heedful.stages.policy import looks_at_confidence, measured_signal
+from heedful.stages.feasibility import looks_at_confidence, measured_signal
 from heedful.types import LEAST_SURE, Calibrator, Policy
 
 

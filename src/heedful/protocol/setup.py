@@ -17,7 +17,7 @@ from heedful.protocol.splits import Splits, split
 from heedful.protocol.study import SourceSettings, Study, read_study
 from heedful.protocol.workspace import read_json_lines
 from heedful.sources import RetrySource
-from heedful.sources.options import SOURCES, SourceOptions
+from heedful.sources.kinds import SOURCES, SourceOptions
 from heedful.types import Entry, Side
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from heedful.errors import UsageError
 from heedful.memory.bank import RECALL_METHODS
-from heedful.sources.options import SOURCES
+from heedful.sources.kinds import SOURCES
 from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.confidence import SIGNALS
 from heedful.types import Placement, Side, Task

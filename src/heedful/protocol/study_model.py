@@ -1,6 +1,6 @@
 """The model that a study names."""
 
-from heedful.models.options import ModelOptions, make_model
+from heedful.models.schemes import ModelOptions, make_model
 from heedful.ports import Model
 from heedful.protocol.study import ModelSettings
 

@@ -1,6 +1,6 @@
 """The tables that compare arms: alternatives, components, significance."""
 
-from heedful.evaluation.arms import HEEDFUL, UNLIMITED, Arm
+from heedful.evaluation.arm_results import HEEDFUL, UNLIMITED, Arm
 from heedful.evaluation.components import PERCENTILE, SIGNAL
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.main_table import rows_of

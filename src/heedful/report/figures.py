@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from heedful.evaluation.arms import BASELINE, HEEDFUL
+from heedful.evaluation.arm_results import BASELINE, HEEDFUL
 from heedful.evaluation.components import SIGNAL
 from heedful.evaluation.entry_effects import lopsided
 from heedful.evaluation.evaluate import Evaluation

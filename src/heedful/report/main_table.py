@@ -1,6 +1,6 @@
 """The main table: every main arm, then the oracles."""
 
-from heedful.evaluation.arms import HEEDFUL, Arm
+from heedful.evaluation.arm_results import HEEDFUL, Arm
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.phrases import change, listed, p_value, percent, plain, share
 from heedful.report.report_table import ReportTable

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from heedful.decisions import policy_fields
-from heedful.evaluation.arms import Arm, PairedChange
+from heedful.evaluation.arm_results import Arm, PairedChange
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.conclusion import conclude
 from heedful.report.phrases import policy_words

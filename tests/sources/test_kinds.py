@@ -3,7 +3,7 @@ import pytest
 from heedful import MemoryBank, MemorySource, RetrySource
 from heedful.ports import Source
 from heedful.sources import ReflectSource, VerifySource, VoteSource
-from heedful.sources.options import SOURCES, SourceOptions
+from heedful.sources.kinds import SOURCES, SourceOptions
 
 BANK = MemoryBank("b", (), method="bm25")
 
