@@ -3,10 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from heedful.models.scripted import spoken
+from heedful.models.scripted import ScriptedModel, spoken
 from heedful.protocol.ledger import Pass
+from heedful.protocol.setup import StudySetup
+from heedful.protocol.workspace import Workspace
 from heedful.records import PassRecord
 from heedful.types import Decode, Entry, Recall, Side, Spec, Task
+
+PreparedStudy = tuple[Workspace, StudySetup]
+RecordedStudy = tuple[Workspace, StudySetup, ScriptedModel]
+"""With the model that decoded its passes."""
 
 
 def decode(text: str, logprob: float = -0.5, answer: str | None = None) -> Decode:

@@ -159,7 +159,9 @@ def imports(file: Path, store: Path, *banks: str) -> str:
 
 
 @pytest.mark.parametrize("moment", moments())
-def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp_path):
+def test_an_import_that_is_killed_is_there_whole_or_not_at_all(
+    moment: str, file: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "heedful.db"
     with child(COMMANDING, moment, imports(file, path, *BANKS)) as importing:
         printed = killed_at(importing, lambda line: line == moment)
@@ -178,7 +180,9 @@ def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp
 
 
 @pytest.mark.parametrize("moment", ["INSERT 1", "INSERT 7", "INSERT 20", "COMMIT 1", "COMMIT 2", "the end"])
-def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_again(moment, tmp_path):
+def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_again(
+    moment: str, tmp_path: Path
+) -> None:
     path = tmp_path / "heedful.db"
     bad = [new_entry(f"Rule {n}.", kind="rule", id=f"e{n}") for n in range(20)]
     with opened(path) as database:
@@ -201,11 +205,13 @@ def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_agai
         assert {entry.state for entry in asyncio.run(SqliteStore(database).entries("bad"))} == {"retired"}
 
 
-def test_the_moments_are_at_least_twenty_and_differ():
+def test_the_moments_are_at_least_twenty_and_differ() -> None:
     assert len(set(moments())) == len(moments()) >= 20
 
 
-def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_killed_again(file, tmp_path):
+def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_killed_again(
+    file: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "heedful.db"
     for round, moment in enumerate(["COMMIT 2", "INSERT 2000", f"{ENTRIES} entries added to bank third-2"]):
         banks = [f"{bank}-{round}" for bank in BANKS]
@@ -217,7 +223,9 @@ def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_k
     assert {"first-2", "second-2", "third-2"} <= set(banks)
 
 
-def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_survives_twenty_kills(tmp_path):
+def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_survives_twenty_kills(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "heedful.db"
     rng = random.Random(20)
     printed: list[str] = []
@@ -238,7 +246,7 @@ def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_surviv
     assert len(printed) > 20
 
 
-def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_killed(tmp_path):
+def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_killed(tmp_path: Path) -> None:
     path = tmp_path / "heedful.db"
     rng = random.Random(7)
     with opened(path) as database:
@@ -264,7 +272,7 @@ def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_k
     assert {line.split(" ")[0] for line in printed} == {"decision", "evidence", "mark"}
 
 
-def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
+def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path: Path) -> None:
     path = tmp_path / "heedful.db"
     with child(ANSWERING, path) as answering:
         killed_at(answering, lambda line: line.startswith("evidence"))
@@ -274,7 +282,7 @@ def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
     assert records
 
 
-def test_a_new_store_that_another_process_is_just_making_is_waited_for(file, tmp_path):
+def test_a_new_store_that_another_process_is_just_making_is_waited_for(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "heedful.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

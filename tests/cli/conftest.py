@@ -3,6 +3,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ class Done:
     err: str
 
     @property
-    def json(self):
+    def json(self) -> Any:
         return json.loads(self.out)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from heedful import Controller, EmbeddedModel, Policy, arms
 from heedful.decisions import read_policy
-from heedful.demo.run import run_demo
+from heedful.demo.run import DemoResult, run_demo
 from heedful.demo.scenario import SOURCE
 from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.ledger import Ledger
@@ -36,13 +36,17 @@ class Remembering:
 
 
 @pytest.fixture(scope="module")
-def ran(engine, minilm, tmp_path_factory):
+def ran(
+    engine: EmbeddedModel, minilm: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Remembering, DemoResult]:
     folder = tmp_path_factory.mktemp("demo") / "study"
     model = Remembering(engine)
     return folder, model, asyncio.run(run_demo(folder, model, 20, lambda side, told: None))
 
 
-def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
+def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(
+    ran: tuple[Path, Remembering, DemoResult],
+) -> None:
     folder, _, shown = ran
     space = Workspace(Path(folder))
     rows = Ledger(space.ledger).passes.values()
@@ -81,7 +85,9 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
         "calibrated",
     ],
 )
-def test_live_and_replay_agree_on_a_real_ledger(ran, policy):
+def test_live_and_replay_agree_on_a_real_ledger(
+    ran: tuple[Path, Remembering, DemoResult], policy: Policy
+) -> None:
     _, model, shown = ran
     if policy == "calibrated":
         calibrators = fit_calibrators(shown.replayer, "none", [SOURCE])

@@ -18,6 +18,8 @@ from tests.making import FixedBank
 
 FREE_SIGNALS = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
 BANKS = ("one", "two")
+World = tuple[ScriptedModel, frozenset[str]]
+"""A model, and the questions on which the banks are silent."""
 
 
 class Letters:
@@ -81,7 +83,7 @@ def question_of(prompt: Prompt) -> str:
 
 
 @st.composite
-def decodes(draw) -> Decode:
+def decodes(draw: st.DrawFn) -> Decode:
     text = draw(st.sampled_from(["a", "b", "c", "d", "a.", "", "a b"]))
     if not text or draw(st.integers(0, 9)) == 0:  # now and then an endpoint gives no log-probs
         return Decode(text=text)
@@ -92,7 +94,7 @@ def decodes(draw) -> Decode:
 
 
 @st.composite
-def worlds(draw, n: int = 3):
+def worlds(draw: st.DrawFn, n: int = 3) -> World:
     """A scripted model for `n` tasks and every kind of pass, and where the banks are silent."""
     questions = [f"fit q{i}?" for i in range(n)]
     passes = ("none", *BANKS, "reflection", "sample 0", "sample 1", "sample 2")
@@ -106,7 +108,7 @@ def worlds(draw, n: int = 3):
 
 
 @st.composite
-def calibrators(draw, sources) -> Calibrators | None:
+def calibrators(draw: st.DrawFn, sources: Sequence[str]) -> Calibrators | None:
     if draw(st.booleans()):
         return None
     weight = st.floats(-2, 2)
@@ -124,7 +126,7 @@ def calibrators(draw, sources) -> Calibrators | None:
 
 
 @st.composite
-def policies(draw) -> Policy:
+def policies(draw: st.DrawFn) -> Policy:
     chains = [(), ("one",), ("two", "one"), ("one", "two", "retry"), ("none",), ("two", "none"), ("retry",)]
     chains += [("vote",), ("one", "vote")]
     first = draw(st.sampled_from(["none", "one"]))

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from tests.making import decode
 sureties = st.one_of(st.none(), st.floats(-10, 0), st.just(LEAST_SURE))
 
 
-def attempt(guards):
+def attempt(guards: Mapping[str, str]) -> Attempt:
     return Attempt(source="rule", prompt=Prompt(messages=()), decode=decode("a"), guards=guards)
 
 
@@ -21,7 +22,9 @@ def attempt(guards):
     reasons=st.lists(st.sampled_from(["", "", "format:no-answer"]), max_size=3),
     margin=st.one_of(st.none(), st.floats(-1, 1)),
 )
-def test_accepting_needs_every_guard_and_the_margin(baseline, candidate, reasons, margin):
+def test_accepting_needs_every_guard_and_the_margin(
+    baseline: float | None, candidate: float | None, reasons: list[str], margin: float | None
+) -> None:
     policy = Policy(sources=("rule",), margins=None if margin is None else {"rule": margin})
     guards = {f"g{place}": reason for place, reason in enumerate(reasons)}
     policy = replace(policy, guards=tuple(guards))
@@ -32,8 +35,10 @@ def test_accepting_needs_every_guard_and_the_margin(baseline, candidate, reasons
 
 
 @given(margin=st.floats(-1, 1), extra=st.floats(0, 1), baseline=st.floats(-5, 0), candidate=st.floats(-5, 0))
-def test_a_larger_margin_never_accepts_more(margin, extra, baseline, candidate):
-    def accepts(m):
+def test_a_larger_margin_never_accepts_more(
+    margin: float, extra: float, baseline: float, candidate: float
+) -> None:
+    def accepts(m: float) -> bool:
         policy = Policy(margins={"rule": m}, guards=())
         return judge(baseline, candidate, attempt({}), policy).choice == "accept"
 
@@ -41,7 +46,7 @@ def test_a_larger_margin_never_accepts_more(margin, extra, baseline, candidate):
 
 
 @pytest.mark.parametrize(("status", "reason"), [("failed", "fault"), ("nothing", "nothing recalled")])
-def test_a_pass_that_was_not_decoded_is_never_accepted(status, reason):
+def test_a_pass_that_was_not_decoded_is_never_accepted(status: str, reason: str) -> None:
     empty = replace(attempt({}), status=status)
     verdict = judge(-1.0, 0.0, empty, Policy(guards=()))
     assert (verdict.choice, verdict.reason) == ("rollback", reason)
@@ -51,7 +56,9 @@ def test_a_pass_that_was_not_decoded_is_never_accepted(status, reason):
     ("combine", "total", "batches"),
     [("cascade", 3, [1, 1, 1]), ("dual", 3, [3]), ("agree", 2, [1, 1]), ("agree", 4, [2, 1, 1])],
 )
-def test_sources_are_asked_together_only_where_each_is_asked_in_any_case(combine, total, batches):
+def test_sources_are_asked_together_only_where_each_is_asked_in_any_case(
+    combine: str, total: int, batches: list[int]
+) -> None:
     asked, made = 0, []
     while asked < total:
         made.append(asked_together(Policy(combine=combine), asked, total))
