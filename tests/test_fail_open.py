@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -29,6 +29,7 @@ from heedful import (
 from heedful.decisions import decision_of
 from heedful.models.scripted import Reply
 from heedful.ports import Bank, Journal
+from heedful.records import Decision
 from heedful.types import Prompt, Spec
 from tests.faulty import (
     FaultyServer,
@@ -206,7 +207,9 @@ def test_an_empty_second_answer_is_rolled_back(journal: SqliteJournal) -> None:
 
 
 @pytest.mark.parametrize("combine", ["cascade", "dual"])
-def test_a_broken_source_leaves_the_next_one_its_chance(combine: Any, journal: SqliteJournal) -> None:
+def test_a_broken_source_leaves_the_next_one_its_chance(
+    combine: Literal["cascade", "dual"], journal: SqliteJournal
+) -> None:
     policy = Policy(
         threshold=-0.1,
         sources=("memory", "retry"),
@@ -361,13 +364,13 @@ def test_a_schema_that_is_no_schema_refuses_the_second_answer(journal: SqliteJou
     assert_recorded(outcome, journal)
 
 
-class BrokenJournal:
+class BrokenJournal(SqliteJournal):
     """Raises what it is given."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def record(self, outcome: Outcome) -> None:
+    async def record(self, decision: Decision) -> None:
         raise self._error
 
 
