@@ -1,13 +1,16 @@
 """Acceptance is the only way a candidate becomes the answer."""
 
 from dataclasses import dataclass
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Controller, MemorySource, ModelError, ScriptedModel, Task, new_entry
+from heedful.models.scripted import Reply
+from heedful.ports import Journal
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Budget, Decode, Policy, Prompt, Token
+from heedful.types import Budget, Decode, Outcome, Policy, Prompt, Token
 from tests.making import FixedBank
 
 NAMES = ("one", "two")
@@ -17,7 +20,7 @@ faults = st.sampled_from([ModelError("down"), ValueError("odd"), RuntimeError("b
 
 
 @st.composite
-def decodes(draw):
+def decodes(draw: st.DrawFn) -> Decode:
     text = draw(texts)
     shown = draw(st.one_of(st.just(text), texts))
     tokens = tuple(Token(char, draw(logprobs), ((char, -0.1), ("x", -0.9))) for char in shown)
@@ -29,16 +32,16 @@ replies = st.one_of(decodes(), decodes(), decodes(), faults)
 
 @dataclass
 class RandomGuard:
-    says: object
+    says: str | Exception | None
 
-    def refuses(self, task, baseline, candidate):
+    def refuses(self, task: Task, baseline: Decode, candidate: Decode) -> str | None:
         if isinstance(self.says, Exception):
             raise self.says
         return self.says
 
 
 @st.composite
-def policies(draw):
+def policies(draw: st.DrawFn) -> Policy:
     sources = draw(st.sampled_from([(), ("one",), ("two", "one"), ("one", "retry"), ("one", "two", "none")]))
     some_margins = st.floats(-2, 2)
     margins = draw(st.one_of(st.none(), st.fixed_dictionaries(dict.fromkeys(sources, some_margins))))
@@ -55,16 +58,18 @@ def policies(draw):
 
 
 class BrokenJournal:
-    def record(self, outcome):
+    def record(self, outcome: Outcome) -> None:
         raise OSError("the disk is full")
 
 
 @given(data=st.data(), policy=policies(), guard=st.sampled_from([None, "odd:no", ValueError("guard")]))
-def test_the_answer_is_the_baselines_or_an_accepted_candidates(data, policy, guard):
+def test_the_answer_is_the_baselines_or_an_accepted_candidates(
+    data: st.DataObject, policy: Policy, guard: str | Exception | None
+) -> None:
     first_reply = data.draw(decodes())
     asked: list[Prompt] = []
 
-    def script(prompt: Prompt):
+    def script(prompt: Prompt) -> Reply:
         asked.append(prompt)
         return first_reply if len(asked) == 1 else data.draw(replies)
 
@@ -75,7 +80,7 @@ def test_the_answer_is_the_baselines_or_an_accepted_candidates(data, policy, gua
         policy=policy,
         sources={name: MemorySource(bank=bank) for name, bank in banks.items()},
         guards={"odd": RandomGuard(guard)},
-        journal=data.draw(st.sampled_from([None, BrokenJournal()])),
+        journal=data.draw(st.sampled_from([None, cast(Journal, BrokenJournal())])),
     )
     outcome = controller.answer_sync(Task(question="?"))
 
@@ -90,6 +95,8 @@ def test_the_answer_is_the_baselines_or_an_accepted_candidates(data, policy, gua
         assert not any(chosen.attempt.guards[guard] for guard in policy.guards)
         assert outcome.route.choice == "consult"
         if policy.margins is not None:
+            assert chosen.confidence is not None
+            assert outcome.confidence is not None
             assert chosen.confidence >= outcome.confidence + policy.margins[chosen.attempt.source]
     assert outcome.calls == len(asked)
     assert (outcome.verdict is None) == (outcome.route.choice == "keep")

@@ -3,15 +3,19 @@
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from heedful import ModelError, ScriptedModel, SqliteStore
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.questions import OwnQuestions
+from heedful.models.embedded import EmbeddedModel
 from heedful.models.scripted import SCRIPTED
+from heedful.ports import Journal, Store
 from heedful.testing import (
     check_bank,
     check_benchmark,
@@ -20,11 +24,11 @@ from heedful.testing import (
     check_model_fails_openly,
     check_store,
 )
-from heedful.types import Decode, Recall, Token, digest_of
+from heedful.types import Decode, Entry, Mark, Recall, Token, digest_of
 from tests.making import FixedBank
 
 
-def test_the_scripted_model_conforms():
+def test_the_scripted_model_conforms() -> None:
     asyncio.run(check_model(ScriptedModel(script=lambda prompt: "blue it is")))
     silent = replace(SCRIPTED, logprobs=False, top_logprobs=0)
     asyncio.run(check_model(ScriptedModel(script=lambda prompt: "blue", traits=silent)))
@@ -32,7 +36,7 @@ def test_the_scripted_model_conforms():
 
 
 @pytest.mark.engine
-def test_the_embedded_model_and_so_the_chat_adapter_conform(engine):
+def test_the_embedded_model_and_so_the_chat_adapter_conform(engine: EmbeddedModel) -> None:
     asyncio.run(check_model(engine))
     asyncio.run(check_model(engine.chat))
 
@@ -47,12 +51,12 @@ def test_the_embedded_model_and_so_the_chat_adapter_conform(engine):
         (Decode(text="blue", tokens=(Token("blue", -0.1, (("a", -2.0), ("b", -1.0))),)), "highest first"),
     ],
 )
-def test_a_model_that_does_not_conform_is_told_why(reply, complaint):
+def test_a_model_that_does_not_conform_is_told_why(reply: Decode, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         asyncio.run(check_model(ScriptedModel(script=lambda prompt: reply)))
 
 
-def test_a_model_that_changes_its_mind_does_not_conform():
+def test_a_model_that_changes_its_mind_does_not_conform() -> None:
     replies = iter(["blue", "red", "blue", "red"])
     with pytest.raises(AssertionError, match="returns the same text"):
         asyncio.run(check_model(ScriptedModel(script=lambda prompt: next(replies))))
@@ -60,17 +64,17 @@ def test_a_model_that_changes_its_mind_does_not_conform():
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 @pytest.mark.skipif("HEEDFUL_DATA" not in os.environ, reason="the published data are not part of heedful")
-def test_the_benchmarks_conform(name):
+def test_the_benchmarks_conform(name: str) -> None:
     check_benchmark(BENCHMARKS[name], Path(os.environ["HEEDFUL_DATA"]))
 
 
-def written(folder, *rows):
+def written(folder: Path, *rows: tuple[str, str, str]) -> OwnQuestions:
     lines = [json.dumps({"id": id, "question": question, "answer": answer}) for id, question, answer in rows]
     (folder / "q.jsonl").write_text("\n".join(lines))
     return OwnQuestions(name="own", fit=Path("q.jsonl"))
 
 
-def test_own_questions_conform(tmp_path):
+def test_own_questions_conform(tmp_path: Path) -> None:
     check_benchmark(written(tmp_path, ("1", "Who?", "Ann"), ("2", "Where?", "Ghent")), tmp_path)
 
 
@@ -81,12 +85,14 @@ def test_own_questions_conform(tmp_path):
         ([], "has rows"),
     ],
 )
-def test_a_benchmark_that_does_not_conform_is_told_why(tmp_path, rows, complaint):
+def test_a_benchmark_that_does_not_conform_is_told_why(
+    tmp_path: Path, rows: list[tuple[str, str, str]], complaint: str
+) -> None:
     with pytest.raises(AssertionError, match=complaint):
         check_benchmark(written(tmp_path, *rows), tmp_path)
 
 
-def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path):
+def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path: Path) -> None:
     shared = replace(written(tmp_path, ("1", "Who?", "Ann")), test=Path("q.jsonl"))
     with pytest.raises(AssertionError, match="a unique id"):
         check_benchmark(shared, tmp_path)
@@ -95,12 +101,12 @@ def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path):
 class Careless(FixedBank):
     """A bank that recalls by shared words whatever the state of an entry, or leaves out one state only."""
 
-    def __init__(self, entries, hidden):
+    def __init__(self, entries: Sequence[Entry], hidden: Sequence[str]) -> None:
         super().__init__(entries)
         self.digest = digest_of(sorted([e.id, e.digest, e.state] for e in entries))
         self.hidden = hidden
 
-    async def recall(self, query, *, limit):
+    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
         shared = set(query.lower().split())
         found = [(len(shared & set(e.text.lower().split())), e) for e in self._entries]
         found = [(n, e) for n, e in found if n > 1 and e.state not in self.hidden]
@@ -117,35 +123,37 @@ class Careless(FixedBank):
         (("retired", "quarantined", "protected"), "protected is recalled"),
     ],
 )
-def test_a_bank_that_does_not_look_at_states_does_not_conform(hidden, complaint):
+def test_a_bank_that_does_not_look_at_states_does_not_conform(
+    hidden: tuple[str, ...], complaint: str
+) -> None:
     with pytest.raises(AssertionError, match=complaint):
         asyncio.run(check_bank(lambda entries: Careless(entries, hidden)))
     asyncio.run(check_bank(lambda entries: Careless(entries, ("retired", "quarantined"))))
 
 
-def test_a_store_or_journal_without_all_methods_does_not_conform_and_is_told_which():
+def test_a_store_or_journal_without_all_methods_does_not_conform_and_is_told_which() -> None:
     class Half:
-        async def put(self, bank, entries):
+        async def put(self, bank: str, entries: Sequence[Entry]) -> int:
             return len(entries)
 
     with pytest.raises(AssertionError, match=r"Half is not a Store: it lacks aclose, banks, entries"):
-        asyncio.run(check_store(Half()))
+        asyncio.run(check_store(cast(Store, Half())))
     with pytest.raises(AssertionError, match=r"Half is not a Journal: it lacks .*purge, recent, record"):
-        asyncio.run(check_journal(Half()))
+        asyncio.run(check_journal(cast(Journal, Half())))
 
 
 @pytest.mark.parametrize("broken", ["revision", "mark", "versions"])
-def test_a_store_that_forgets_something_does_not_conform(broken, store):
+def test_a_store_that_forgets_something_does_not_conform(broken: str, store: SqliteStore) -> None:
     class Broken(SqliteStore):
         pass
 
-    async def revision(self, bank):
+    async def revision(self: SqliteStore, bank: str) -> int:
         return 1
 
-    async def mark(self, bank, marks):
+    async def mark(self: SqliteStore, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
         return [replace(await self.entry(bank, mark.entry), state=mark.state) for mark in marks]
 
-    async def versions(self, bank, entry):
+    async def versions(self: SqliteStore, bank: str, entry: str) -> Sequence[Entry]:
         return [await self.entry(bank, entry)]
 
     setattr(Broken, broken, locals()[broken])

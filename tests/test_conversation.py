@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,8 +18,9 @@ from heedful import (
     new_entry,
 )
 from heedful.decisions import decision_fields, decision_of, read_decision
+from heedful.models.scripted import Reply
 from heedful.stages.compose import compose, first_prompt
-from heedful.types import Decode, Policy, Prompt, ToolCall
+from heedful.types import Decode, Outcome, Policy, Prompt, Recall, ToolCall
 from tests.faulty import FaultyServer, in_turn, sends
 from tests.making import FixedBank
 
@@ -71,7 +73,7 @@ def test_banks_are_searched_with_the_query_or_else_the_question() -> None:
     asked: list[str] = []
 
     class Listening(FixedBank):
-        async def recall(self, query, *, limit):
+        async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
             asked.append(query)
             return ()
 
@@ -101,7 +103,7 @@ def test_an_episodes_prompts_hold_what_was_seen_and_done() -> None:
     model = ScriptedModel(script=lambda prompt: (f"go {len(prompt.messages)}", -0.1))
     episode = Episode(controller=Controller(model=model, policy=Policy()))
 
-    async def walk():
+    async def walk() -> list[Outcome]:
         return [await episode.step(Task(question=f"Room {n}")) for n in range(3)]
 
     outcomes = asyncio.run(walk())
@@ -120,7 +122,7 @@ def test_an_episodes_prompts_hold_what_was_seen_and_done() -> None:
 
 
 def test_an_episode_takes_tool_calls_and_their_results() -> None:
-    def script(prompt: Prompt):
+    def script(prompt: Prompt) -> Reply:
         if prompt.messages[-1].role == "tool":
             return "It is 3."
         return Decode(text="", tool_calls=(CALL,))

@@ -127,6 +127,12 @@ def read_until(process: subprocess.Popen[str], due: Callable[[str], bool]) -> li
     raise AssertionError(f"the child ended by itself: {process.stderr.read()}")
 
 
+def after(lines: int) -> Callable[[str], bool]:
+    """Due at the line after so many."""
+    left = iter(range(lines))
+    return lambda line: next(left, None) is None
+
+
 def killed_at(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
     """Kill the child at the first line that is due; return all lines that it printed whole."""
     lines = read_until(process, due)
@@ -159,7 +165,9 @@ def imports(file: Path, store: Path, *banks: str) -> str:
 
 
 @pytest.mark.parametrize("moment", moments())
-def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp_path):
+def test_an_import_that_is_killed_is_there_whole_or_not_at_all(
+    moment: str, file: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "heedful.db"
     with child(COMMANDING, moment, imports(file, path, *BANKS)) as importing:
         printed = killed_at(importing, lambda line: line == moment)
@@ -178,7 +186,9 @@ def test_an_import_that_is_killed_is_there_whole_or_not_at_all(moment, file, tmp
 
 
 @pytest.mark.parametrize("moment", ["INSERT 1", "INSERT 7", "INSERT 20", "COMMIT 1", "COMMIT 2", "the end"])
-def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_again(moment, tmp_path):
+def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_again(
+    moment: str, tmp_path: Path
+) -> None:
     path = tmp_path / "heedful.db"
     bad = [new_entry(f"Rule {n}.", kind="rule", id=f"e{n}") for n in range(20)]
     with opened(path) as database:
@@ -201,30 +211,34 @@ def test_a_retirement_that_is_killed_is_whole_or_not_at_all_and_can_be_done_agai
         assert {entry.state for entry in asyncio.run(SqliteStore(database).entries("bad"))} == {"retired"}
 
 
-def test_the_moments_are_at_least_twenty_and_differ():
+def test_the_moments_are_at_least_twenty_and_differ() -> None:
     assert len(set(moments())) == len(moments()) >= 20
 
 
-def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_killed_again(file, tmp_path):
+def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_killed_again(
+    file: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "heedful.db"
     for round, moment in enumerate(["COMMIT 2", "INSERT 2000", f"{ENTRIES} entries added to bank third-2"]):
         banks = [f"{bank}-{round}" for bank in BANKS]
         with child(COMMANDING, moment, imports(file, path, *banks)) as importing:
-            killed_at(importing, lambda line, moment=moment: line == moment)
+            killed_at(importing, moment.__eq__)
     with opened(path) as database:
-        banks = asyncio.run(SqliteStore(database).banks())
-    assert set(banks.values()) == {ENTRIES}
-    assert {"first-2", "second-2", "third-2"} <= set(banks)
+        sizes = asyncio.run(SqliteStore(database).banks())
+    assert set(sizes.values()) == {ENTRIES}
+    assert {"first-2", "second-2", "third-2"} <= set(sizes)
 
 
-def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_survives_twenty_kills(tmp_path):
+def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_survives_twenty_kills(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "heedful.db"
     rng = random.Random(20)
     printed: list[str] = []
     for _ in range(20):
-        due = iter(range(rng.randrange(1, 40)))
+        due = after(rng.randrange(1, 40))
         with child(ANSWERING, path) as answering:
-            printed += killed_at(answering, lambda line, due=due: next(due, None) is None)
+            printed += killed_at(answering, due)
         with opened(path) as database:
             journal, evidence = SqliteJournal(database), asyncio.run(SqliteStore(database).evidence("notes"))
             kept = [one.decision for one in evidence]
@@ -238,7 +252,7 @@ def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_surviv
     assert len(printed) > 20
 
 
-def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_killed(tmp_path):
+def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_killed(tmp_path: Path) -> None:
     path = tmp_path / "heedful.db"
     rng = random.Random(7)
     with opened(path) as database:
@@ -247,8 +261,8 @@ def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_k
     for turn in range(6):
         with child(ANSWERING, path) as one, child(MARKING, path) as other:
             for process in (one, other) if turn % 2 else (other, one):
-                due = iter(range(rng.randrange(1, 20)))
-                printed += killed_at(process, lambda line, due=due: next(due, None) is None)
+                due = after(rng.randrange(1, 20))
+                printed += killed_at(process, due)
         with opened(path) as database:
             journal, store = SqliteJournal(database), SqliteStore(database)
             evidence = [seen.decision for seen in asyncio.run(store.evidence("notes"))]
@@ -264,7 +278,7 @@ def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_k
     assert {line.split(" ")[0] for line in printed} == {"decision", "evidence", "mark"}
 
 
-def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
+def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path: Path) -> None:
     path = tmp_path / "heedful.db"
     with child(ANSWERING, path) as answering:
         killed_at(answering, lambda line: line.startswith("evidence"))
@@ -274,7 +288,7 @@ def test_a_store_that_was_killed_can_be_read_without_heedful(tmp_path):
     assert records
 
 
-def test_a_new_store_that_another_process_is_just_making_is_waited_for(file, tmp_path):
+def test_a_new_store_that_another_process_is_just_making_is_waited_for(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "heedful.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -27,11 +27,14 @@ from heedful import (
     new_entry,
 )
 from heedful.decisions import decision_of
+from heedful.models.scripted import Reply
 from heedful.ports import Bank, Journal
-from heedful.types import Prompt
+from heedful.records import Decision
+from heedful.types import Prompt, Spec
 from tests.faulty import (
     FaultyServer,
     Play,
+    Request,
     answers,
     answers_in_tokens,
     answers_without_logprobs,
@@ -156,7 +159,7 @@ def assert_recorded(outcome: Outcome, journal: SqliteJournal) -> None:
     assert (record.answer, record.chosen) == (outcome.answer, None)
 
 
-def test_a_second_pass_without_a_fault_is_taken(journal):
+def test_a_second_pass_without_a_fault_is_taken(journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal)
     assert (outcome.answer, outcome.faults, outcome.verdict.choice) == (SECOND, (), "accept")
@@ -165,7 +168,7 @@ def test_a_second_pass_without_a_fault_is_taken(journal):
 
 
 @cases(BROKEN_PASSES)
-def test_a_broken_second_pass_is_rolled_back(fault, complaint, journal):
+def test_a_broken_second_pass_is_rolled_back(fault: Play, complaint: str, journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, fault)) as server:
         outcome = answer(server, journal, timeout=patience(fault))
     assert_the_baseline_stands(outcome)
@@ -178,7 +181,9 @@ def test_a_broken_second_pass_is_rolled_back(fault, complaint, journal):
 
 
 @cases(BROKEN_LOGPROBS)
-def test_a_second_pass_whose_confidence_is_unknown_is_rolled_back(fault, complaint, journal):
+def test_a_second_pass_whose_confidence_is_unknown_is_rolled_back(
+    fault: Callable[[str], Play], complaint: str, journal: SqliteJournal
+) -> None:
     with FaultyServer(in_turn(UNSURE, fault(SECOND))) as server:
         outcome = answer(server, journal)
     assert_the_baseline_stands(outcome)
@@ -190,13 +195,13 @@ def test_a_second_pass_whose_confidence_is_unknown_is_rolled_back(fault, complai
     assert asyncio.run(journal.find(outcome.decision)).candidates[0].record.text == SECOND
 
 
-def test_a_second_pass_that_recovers_within_its_retries_is_taken(journal):
+def test_a_second_pass_that_recovers_within_its_retries_is_taken(journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, hangs_up, fails(503), answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal)
     assert (outcome.answer, outcome.faults, outcome.calls) == (SECOND, (), 2)
 
 
-def test_an_empty_second_answer_is_rolled_back(journal):
+def test_an_empty_second_answer_is_rolled_back(journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, answers("", -0.05))) as server:
         outcome = answer(server, journal)
     assert_the_baseline_stands(outcome)
@@ -205,7 +210,9 @@ def test_an_empty_second_answer_is_rolled_back(journal):
 
 
 @pytest.mark.parametrize("combine", ["cascade", "dual"])
-def test_a_broken_source_leaves_the_next_one_its_chance(combine, journal):
+def test_a_broken_source_leaves_the_next_one_its_chance(
+    combine: Literal["cascade", "dual"], journal: SqliteJournal
+) -> None:
     policy = Policy(
         threshold=-0.1,
         sources=("memory", "retry"),
@@ -222,7 +229,7 @@ def test_a_broken_source_leaves_the_next_one_its_chance(combine, journal):
     assert [fault.stage for fault in outcome.faults] == [f"source:{by_status['failed']}"]
 
 
-def test_questions_of_a_signal_that_fail_give_no_confidence(journal):
+def test_questions_of_a_signal_that_fail_give_no_confidence(journal: SqliteJournal) -> None:
     policy = arms.choose("memory", 0.9, 0.0, signal="agreement")
     with FaultyServer(in_turn(UNSURE, answers("Um sechs."), fails(400))) as server:
         outcome = answer(server, journal, policy)
@@ -233,7 +240,9 @@ def test_questions_of_a_signal_that_fail_give_no_confidence(journal):
 
 
 @cases(BROKEN_LOGPROBS)
-def test_a_first_pass_whose_confidence_is_unknown_is_kept(fault, complaint, journal):
+def test_a_first_pass_whose_confidence_is_unknown_is_kept(
+    fault: Callable[[str], Play], complaint: str, journal: SqliteJournal
+) -> None:
     with FaultyServer(in_turn(fault(FIRST), answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal)
     assert_the_baseline_stands(outcome)
@@ -247,19 +256,19 @@ def test_a_first_pass_whose_confidence_is_unknown_is_kept(fault, complaint, jour
 
 @cases({name: fault for name, fault in BROKEN_PASSES.items() if name != "401"})
 def test_a_first_pass_that_fails_for_good_is_an_error_for_there_is_nothing_to_fall_back_to(
-    fault, complaint, journal
-):
+    fault: Any, complaint: str, journal: SqliteJournal
+) -> None:
     with FaultyServer(in_turn(fault)) as server, pytest.raises(ModelError, match=complaint):
         answer(server, journal, timeout=patience(fault))
 
 
-def test_a_first_pass_without_a_key_says_which_to_set(journal):
+def test_a_first_pass_without_a_key_says_which_to_set(journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(fails(401))) as server, pytest.raises(MissingError, match="OPENAI_API_KEY"):
         answer(server, journal)
 
 
 @pytest.mark.parametrize("error", [StoreError("the bank is gone"), RuntimeError("odd"), TimeoutError("late")])
-def test_a_failing_recall_is_rolled_back_at_one_call(error, journal):
+def test_a_failing_recall_is_rolled_back_at_one_call(error: Exception, journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal, bank=FixedBank([NOTE], error=error))
     assert_the_baseline_stands(outcome)
@@ -270,7 +279,7 @@ def test_a_failing_recall_is_rolled_back_at_one_call(error, journal):
     assert_recorded(outcome, journal)
 
 
-def test_a_recall_that_gives_nonsense_is_rolled_back(journal):
+def test_a_recall_that_gives_nonsense_is_rolled_back(journal: SqliteJournal) -> None:
     nonsense = FixedBank(["no entry"])  # type: ignore[list-item]
     with FaultyServer(in_turn(UNSURE, answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal, bank=nonsense)
@@ -283,11 +292,11 @@ class Unspoken(FixedBank):
     """A bank that cannot say what it is."""
 
     @property
-    def spec(self):
+    def spec(self) -> Spec:
         raise StoreError("the digest cannot be had")
 
 
-def test_a_bank_that_cannot_be_described_costs_no_answer(journal):
+def test_a_bank_that_cannot_be_described_costs_no_answer(journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, fails(400))) as server:
         outcome = answer(server, journal, bank=Unspoken([NOTE]))
     assert_the_baseline_stands(outcome)
@@ -295,7 +304,7 @@ def test_a_bank_that_cannot_be_described_costs_no_answer(journal):
     assert_recorded(outcome, journal)
 
 
-def test_memory_first_decodes_without_memory_when_recall_fails(journal):
+def test_memory_first_decodes_without_memory_when_recall_fails(journal: SqliteJournal) -> None:
     bank = FixedBank([NOTE], error=StoreError("the bank is gone"))
     with FaultyServer(in_turn(UNSURE)) as server:
         outcome = answer(server, journal, arms.always("memory"), bank)
@@ -308,8 +317,10 @@ def test_memory_first_decodes_without_memory_when_recall_fails(journal):
 
 
 @cases(BROKEN_PASSES)
-def test_memory_first_decodes_without_memory_when_the_pass_with_memory_breaks(fault, complaint, journal):
-    def script(request):
+def test_memory_first_decodes_without_memory_when_the_pass_with_memory_breaks(
+    fault: Play, complaint: str, journal: SqliteJournal
+) -> None:
+    def script(request: Request) -> Play:
         return fault if NOTE.text in request.question else UNSURE
 
     with FaultyServer(script) as server:
@@ -331,7 +342,7 @@ def broken_predicate(task: Task, said: str) -> bool:
         Policy(threshold=float("inf"), sources=("memory",), guards=("format", "contract")),
     ],
 )
-def test_a_guard_that_raises_refuses(policy, journal):
+def test_a_guard_that_raises_refuses(policy: Policy, journal: SqliteJournal) -> None:
     with FaultyServer(in_turn(UNSURE, answers(SECOND, -0.05))) as server:
         outcome = answer(server, journal, policy, guards={"contract": ContractGuard(broken_predicate)})
     assert_the_baseline_stands(outcome)
@@ -341,7 +352,7 @@ def test_a_guard_that_raises_refuses(policy, journal):
     assert_recorded(outcome, journal)
 
 
-def test_a_schema_that_is_no_schema_refuses_the_second_answer(journal):
+def test_a_schema_that_is_no_schema_refuses_the_second_answer(journal: SqliteJournal) -> None:
     task = Task(question=TASK.question, schema={"type": "no such type"})
     with FaultyServer(in_turn(answers("5", -0.9), answers("4", -0.05))) as server:
         controller = Controller(
@@ -356,13 +367,13 @@ def test_a_schema_that_is_no_schema_refuses_the_second_answer(journal):
     assert_recorded(outcome, journal)
 
 
-class BrokenJournal:
+class BrokenJournal(SqliteJournal):
     """Raises what it is given."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def record(self, outcome: Outcome) -> None:
+    async def record(self, decision: Decision) -> None:
         raise self._error
 
 
@@ -370,7 +381,7 @@ class BrokenJournal:
     "error", [StoreError("the disk is full"), OSError(28, "No space left"), KeyError("x")]
 )
 @pytest.mark.parametrize("second", [answers(SECOND, -0.05), fails(400)])
-def test_a_journal_that_raises_changes_no_answer(error, second):
+def test_a_journal_that_raises_changes_no_answer(error: Exception, second: Play) -> None:
     with FaultyServer(in_turn(UNSURE, second)) as server:
         plain = answer(server)
     with FaultyServer(in_turn(UNSURE, second)) as server:
@@ -395,8 +406,8 @@ def settled(database: Database, pragma: str) -> None:
     ids=["a read-only store", "a full disk"],
 )
 def test_a_store_that_cannot_be_written_costs_no_answer_and_works_again_later(
-    breaks, mends, complaint, store, journal
-):
+    breaks: str, mends: str, complaint: str, store: SqliteStore, journal: SqliteJournal
+) -> None:
     long = "x" * 200_000
     with FaultyServer(lambda request: answers(long, -0.01)) as server:
         settled(store.database, breaks)
@@ -410,7 +421,7 @@ def test_a_store_that_cannot_be_written_costs_no_answer_and_works_again_later(
     assert asyncio.run(journal.find("last")).id == later.decision
 
 
-def test_a_store_that_was_closed_costs_no_answer(tmp_path: Path):
+def test_a_store_that_was_closed_costs_no_answer(tmp_path: Path) -> None:
     database = Database(tmp_path / "s.db")
     database.close()
     with FaultyServer(in_turn(UNSURE, fails(400))) as server:
@@ -419,7 +430,7 @@ def test_a_store_that_was_closed_costs_no_answer(tmp_path: Path):
     assert [fault.stage for fault in outcome.faults] == ["source:memory", "journal"]
 
 
-def test_a_commit_that_fails_keeps_nothing_and_does_not_block_the_next(store):
+def test_a_commit_that_fails_keeps_nothing_and_does_not_block_the_next(store: SqliteStore) -> None:
     settled(store.database, "foreign_keys=ON")
     with store.database.writing() as connection:
         connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
@@ -431,7 +442,7 @@ def test_a_commit_that_fails_keeps_nothing_and_does_not_block_the_next(store):
         assert connection.execute("SELECT count(*) FROM child").fetchone()[0] == 0
 
 
-def test_a_full_disk_is_named_as_such(store):
+def test_a_full_disk_is_named_as_such(store: SqliteStore) -> None:
     settled(store.database, "max_page_count=1")
     big = new_entry("y" * 200_000, kind="fact", id="big")
     with pytest.raises(StoreError, match="disk is full"):
@@ -439,7 +450,7 @@ def test_a_full_disk_is_named_as_such(store):
     assert asyncio.run(store.entries("notes")) == []
 
 
-def test_every_part_may_fail_in_one_answer():
+def test_every_part_may_fail_in_one_answer() -> None:
     bank = Unspoken([NOTE], error=RuntimeError("odd"))
     policy = Policy(
         threshold=-0.1,
@@ -460,10 +471,10 @@ def test_every_part_may_fail_in_one_answer():
     assert stages == ["source:memory", "confidence:retry", "guard:contract", "sources", "journal"]
 
 
-def test_answers_side_by_side_keep_their_faults_apart(journal):
+def test_answers_side_by_side_keep_their_faults_apart(journal: SqliteJournal) -> None:
     """Every other question's second pass is broken; each outcome tells of its own."""
 
-    def reply(prompt: Prompt):
+    def reply(prompt: Prompt) -> Reply:
         asked = prompt.messages[-1].content
         if NOTE.text not in asked:
             return (FIRST, -0.9)

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,18 +14,18 @@ from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace
 from heedful.report.write import write_report
-from heedful.stats.paired import count_pairs
+from heedful.stats.paired import PairedCounts, count_pairs
 
 RESULTS = Path(__file__).parents[1] / "results"
 STUDIES = sorted(file.parent for file in RESULTS.glob("*/report.json"))
 
 
-def test_there_are_published_results():
+def test_there_are_published_results() -> None:
     assert STUDIES
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_a_published_report_is_rebuilt_from_its_ledger(study, tmp_path):
+def test_a_published_report_is_rebuilt_from_its_ledger(study: Path, tmp_path: Path) -> None:
     copy = tmp_path / study.name
     shutil.copytree(study, copy)
     for report in copy.glob("report.*"):
@@ -33,11 +35,11 @@ def test_a_published_report_is_rebuilt_from_its_ledger(study, tmp_path):
         assert (copy / name).read_bytes() == (study / name).read_bytes(), name
 
 
-def published(experiment):
+def published(experiment: str) -> list[tuple[Path, Any]]:
     return [(file, json.loads(file.read_text())) for file in sorted(RESULTS.glob(f"*/{experiment}/*.json"))]
 
 
-def recounted(folder, told):
+def recounted(folder: Path, told: Mapping[str, Any]) -> PairedCounts:
     """Memory in every prompt, counted from the passes of a recorded variant of a study."""
     ledger = Ledger(folder / "ledger.jsonl")
     tasks = dict.fromkeys(row.task for row in ledger.passes.values() if row.side == told["side"])
@@ -46,7 +48,7 @@ def recounted(folder, told):
     return count_pairs(replayer.base_right.tolist(), right.tolist())
 
 
-def test_published_controls_are_what_their_ledgers_say():
+def test_published_controls_are_what_their_ledgers_say() -> None:
     assert published("controls")
     for file, told in published("controls"):
         for one in told["rates"][1:]:
@@ -56,7 +58,7 @@ def test_published_controls_are_what_their_ledgers_say():
             assert counts.accuracy == pytest.approx(always["accuracy"])
 
 
-def test_published_counterfactuals_are_what_their_ledgers_say():
+def test_published_counterfactuals_are_what_their_ledgers_say() -> None:
     assert published("counterfactual")
     for file, told in published("counterfactual"):
         for version in told["same"]:
@@ -67,7 +69,7 @@ def test_published_counterfactuals_are_what_their_ledgers_say():
             assert counts.accuracy == pytest.approx(said), version
 
 
-def test_published_loops_are_what_their_ledgers_say():
+def test_published_loops_are_what_their_ledgers_say() -> None:
     assert published("refine")
     for file, told in published("refine"):
         found = [recounted(folder, told) for folder in file.parent.glob(f"{told['source']}-*/")]

@@ -46,11 +46,11 @@ REAL_OUTPUTS = [
 
 @pytest.mark.parametrize(("text", "target", "verdict"), REAL_OUTPUTS)
 @pytest.mark.parametrize("name", ["svamp", "asdiv", "multiarith", "aime24"])
-def test_the_grader_agrees_with_a_person(name, text, target, verdict):
+def test_the_grader_agrees_with_a_person(name: str, text: str, target: str, verdict: bool) -> None:
     assert graded(name, text, target) is verdict
 
 
-def graded(name, text, target):
+def graded(name: str, text: str, target: str) -> bool:
     benchmark = BENCHMARKS[name]
     item = Item(id="1", question="How many?", answer=target)
     answer = read_answer(Decode(text=text), benchmark.task(item)).answer
@@ -71,7 +71,7 @@ REAL_CHOICES = [
 
 @pytest.mark.parametrize(("text", "target", "verdict"), REAL_CHOICES)
 @pytest.mark.parametrize("name", ["openbookqa", "arc_easy", "arc_challenge"])
-def test_the_grader_of_choices_agrees_with_a_person(name, text, target, verdict):
+def test_the_grader_of_choices_agrees_with_a_person(name: str, text: str, target: str, verdict: bool) -> None:
     benchmark = BENCHMARKS[name]
     choices = tuple(Choice(label=label, text=f"thing {label}") for label in "ABCD")
     item = Item(id="1", question="Which?", answer=target, choices=choices)
@@ -93,11 +93,11 @@ def test_the_grader_of_choices_agrees_with_a_person(name, text, target, verdict)
         ("so 20 - 13", "13"),
     ],
 )
-def test_numbers_are_found_in_their_usual_spellings(text, target):
+def test_numbers_are_found_in_their_usual_spellings(text: str, target: str) -> None:
     assert graded("svamp", text, target)
 
 
-def test_the_last_number_counts_even_where_a_person_would_take_an_earlier_one():
+def test_the_last_number_counts_even_where_a_person_would_take_an_earlier_one() -> None:
     """The known limit of the rule: 5 groups of 4 is read as 4."""
     item = Item(id="1", question="How many groups?", answer="5")
     said = Decode(text="Rebecca can create 5 groups of 4 marbles each.")

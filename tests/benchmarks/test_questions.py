@@ -1,6 +1,7 @@
 """A person's own questions."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -17,28 +18,28 @@ BIRDS = Item(
 )
 
 
-def test_choices_are_shown_to_the_model_and_are_what_it_may_answer(tmp_path):
+def test_choices_are_shown_to_the_model_and_are_what_it_may_answer(tmp_path: Path) -> None:
     own = OwnQuestions(name="own", fit=tmp_path, metric="choice")
     assert own.task(BIRDS).question == "Which bird swims?\nA. penguin\nB. lark"
     assert own.task(BIRDS).choices == ("A", "B")
     assert own.exemplar(BIRDS).text == own.task(BIRDS).question
 
 
-def test_another_choice_is_another_question():
+def test_another_choice_is_another_question() -> None:
     other = Item(
         id="b", question=BIRDS.question, answer="A", choices=(Choice(label="A", text="auk"), BIRDS.choices[1])
     )
     assert items_digest([BIRDS]) != items_digest([other])
 
 
-def test_an_id_that_stands_twice_is_refused(tmp_path):
+def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     rows = [{"id": id, "question": f"{id}?", "answer": "x"} for id in ("a", "b", "a")]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UsageError, match="the id 'a' more than once"):
         read_items(tmp_path / "q.jsonl")
 
 
-def test_a_metric_that_fails_names_itself_and_the_question(tmp_path):
+def test_a_metric_that_fails_names_itself_and_the_question(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def near(answer, target):\n    return 1 / 0\n")
     own = OwnQuestions(name="own", fit=tmp_path, metric="python:mine:near", folder=tmp_path)
     with pytest.raises(UsageError, match="python:mine:near fails on the answer to b: division by zero"):

@@ -3,6 +3,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ class Done:
     err: str
 
     @property
-    def json(self):
+    def json(self) -> Any:
         return json.loads(self.out)
 
 
@@ -36,7 +37,7 @@ def heedful(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         try:
             run()
         except SystemExit as ended:
-            code = ended.code or 0
+            code = int(ended.code or 0)
         captured = capsys.readouterr()
         return Done(code, captured.out, captured.err)
 

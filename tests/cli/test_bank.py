@@ -1,18 +1,21 @@
 import json
+from pathlib import Path
 
 import pytest
+
+from tests.cli.conftest import Heedful
 
 RULES = '{"id": "ship", "text": "Ship before noon."}\n{"id": "sing", "text": "Sing.", "kind": "fact"}\n'
 
 
 @pytest.fixture
-def rules(tmp_path):
+def rules(tmp_path: Path) -> str:
     file = tmp_path / "rules.jsonl"
     file.write_text(RULES)
     return str(file)
 
 
-def test_a_file_is_imported_listed_and_exported_again(heedful, rules, tmp_path):
+def test_a_file_is_imported_listed_and_exported_again(heedful: Heedful, rules: str, tmp_path: Path) -> None:
     done = heedful("bank", "import", rules, "--bank", "b", "--json")
     assert (done.code, done.json["new"]) == (0, 2)
     assert heedful("bank", "import", rules, "--bank", "b", "--json").json["new"] == 0
@@ -26,7 +29,9 @@ def test_a_file_is_imported_listed_and_exported_again(heedful, rules, tmp_path):
     )
 
 
-def test_a_bad_line_refuses_the_file_with_one_sentence_and_nothing_is_half_imported(heedful, tmp_path):
+def test_a_bad_line_refuses_the_file_with_one_sentence_and_nothing_is_half_imported(
+    heedful: Heedful, tmp_path: Path
+) -> None:
     file = tmp_path / "rules.jsonl"
     file.write_text(RULES + '{"txet": "x"}\n')
     done = heedful("bank", "import", str(file), "--bank", "b")
@@ -39,7 +44,7 @@ def test_a_bad_line_refuses_the_file_with_one_sentence_and_nothing_is_half_impor
     assert "line 3" in kept.err
 
 
-def test_entries_are_retired_restored_and_protected_with_reasons(heedful, rules):
+def test_entries_are_retired_restored_and_protected_with_reasons(heedful: Heedful, rules: str) -> None:
     heedful("bank", "import", rules)
     assert heedful("bank", "retire", "ship", "--reason", "stale", "--json").json["state"] == "retired"
     assert [
@@ -59,7 +64,7 @@ def test_entries_are_retired_restored_and_protected_with_reasons(heedful, rules)
     ]
 
 
-def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful):
+def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful: Heedful) -> None:
     assert heedful("bank", "add", "Ship before noon.", "--id", "ship", "--tag", "a", "--json").json[
         "tags"
     ] == ["a"]
@@ -85,7 +90,9 @@ def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful):
         (("ask", "x", "--url", "ftp://x"), "is not a supported URL"),
     ],
 )
-def test_a_users_mistake_gets_one_sentence_and_exit_code_2(heedful, words, complaint):
+def test_a_users_mistake_gets_one_sentence_and_exit_code_2(
+    heedful: Heedful, words: tuple[str, ...], complaint: str
+) -> None:
     done = heedful(*words)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("heedful: ")
@@ -93,14 +100,14 @@ def test_a_users_mistake_gets_one_sentence_and_exit_code_2(heedful, words, compl
     assert len(done.err.strip().splitlines()) == 1
 
 
-def test_unknown_options_are_usage_errors(heedful):
+def test_unknown_options_are_usage_errors(heedful: Heedful) -> None:
     assert heedful("bank", "ls", "--colour").code == 2
     assert heedful("sing").code == 2
 
 
 def test_export_into_a_file_of_another_tool_keeps_its_format_and_leaves_out_what_is_retired(
-    heedful, tmp_path
-):
+    heedful: Heedful, tmp_path: Path
+) -> None:
     file = tmp_path / "playbook.md"
     file.write_text("## HINTS\n[a] helpful=0 harmful=0 :: Count twice.\n[b] helpful=0 harmful=0 :: Guess.\n")
     assert heedful("bank", "import", str(file), "--bank", "p").code == 0

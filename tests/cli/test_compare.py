@@ -1,23 +1,25 @@
 """`heedful compare` against a real endpoint on loopback."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.protocol.ledger import Ledger
-from tests.faulty import FaultyServer, answers
+from tests.cli.conftest import Heedful
+from tests.faulty import FaultyServer, Play, Request, answers
 
 
-def solver(request):
+def solver(request: Request) -> Play:
     """Right when a memory says so; the other memory misleads it."""
     said = json.dumps(request.body["messages"])
     return answers("Answer: 7" if "seven" in said else "Answer: 3" if "three" in said else "Answer: 5")
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = [{"id": f"p{n}", "question": f"Problem {n}?", "answer": "7" if n else "5"} for n in range(4)]
     for side in ("fit", "test"):
         (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -32,7 +34,7 @@ def asked(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_memory_is_put_whole_into_the_prompt_and_compared(heedful, asked):
+def test_every_memory_is_put_whole_into_the_prompt_and_compared(heedful: Heedful, asked: Path) -> None:
     memories = ("--memory", f"good={asked / 'good.txt'}", "--memory", f"bad={asked / 'bad.json'}")
     with FaultyServer(solver) as server:
         where = ("--url", server.url, "--model", "m", "--data", str(asked), "--out", str(asked / "out"))
@@ -57,7 +59,7 @@ def test_every_memory_is_put_whole_into_the_prompt_and_compared(heedful, asked):
         (("svamp", "--memory", "a=/nowhere.txt"), "cannot read"),
     ],
 )
-def test_mistakes_get_one_sentence(heedful, words, says):
+def test_mistakes_get_one_sentence(heedful: Heedful, words: tuple[str, ...], says: str) -> None:
     done = heedful("compare", *words)
     assert done.code == 2
     assert says in done.err

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from heedful import Database, SqliteStore, new_entry
 from heedful.protocol.ledger import Ledger
 from heedful.records import RecallRef
 from heedful.types import Evidence
+from tests.cli.conftest import Done, Heedful
 from tests.making import ledger_row
 
 HARMFUL, HELPFUL = (
@@ -18,7 +21,7 @@ HARMFUL, HELPFUL = (
 
 
 @pytest.fixture
-def store(home):
+def store(home: Path) -> Iterator[SqliteStore]:
     database = Database(home / "heedful" / "heedful.db")
     kept = SqliteStore(database)
     asyncio.run(kept.put("rules", [HARMFUL, HELPFUL]))
@@ -27,7 +30,7 @@ def store(home):
 
 
 @pytest.fixture
-def judged(store):
+def judged(store: SqliteStore) -> SqliteStore:
     asyncio.run(
         store.observe(
             "rules",
@@ -41,7 +44,7 @@ def judged(store):
     return store
 
 
-def test_a_dry_run_tells_who_would_go_and_changes_nothing(heedful, judged):
+def test_a_dry_run_tells_who_would_go_and_changes_nothing(heedful: Heedful, judged: SqliteStore) -> None:
     done = heedful("govern", "--bank", "rules", "--max-share", "0.5")
     assert done.code == 0
     assert "add would be retired: Always add." in done.out
@@ -50,7 +53,7 @@ def test_a_dry_run_tells_who_would_go_and_changes_nothing(heedful, judged):
     assert {entry.state for entry in asyncio.run(judged.entries("rules"))} == {"active"}
 
 
-def test_apply_retires_and_restore_takes_it_back(heedful, judged):
+def test_apply_retires_and_restore_takes_it_back(heedful: Heedful, judged: SqliteStore) -> None:
     done = heedful("govern", "--bank", "rules", "--max-share", "0.5", "--apply", "--json").json
     assert [(one["entry"], one["to"]) for one in done["going"]] == [("add", "retired")]
     assert asyncio.run(judged.entry("rules", "add")).state == "retired"
@@ -60,7 +63,7 @@ def test_apply_retires_and_restore_takes_it_back(heedful, judged):
     assert asyncio.run(judged.entry("rules", "add")).state == "active"
 
 
-def test_quarantine_then_retirement(heedful, judged):
+def test_quarantine_then_retirement(heedful: Heedful, judged: SqliteStore) -> None:
     govern = ("govern", "--bank", "rules", "--max-share", "0.5", "--apply")
     for _ in range(2):
         heedful(*govern, "--quarantine")
@@ -69,13 +72,13 @@ def test_quarantine_then_retirement(heedful, judged):
     assert asyncio.run(judged.entry("rules", "add")).state == "retired"
 
 
-def test_protected_entries_stay(heedful, judged):
+def test_protected_entries_stay(heedful: Heedful, judged: SqliteStore) -> None:
     heedful("bank", "protect", "add", "--bank", "rules")
     done = heedful("govern", "--bank", "rules", "--max-share", "1", "--apply", "--json").json
     assert (done["going"], [one["entry"] for one in done["spared"]]) == ([], ["add"])
 
 
-def test_evidence_is_listed_most_harmful_first(heedful, judged):
+def test_evidence_is_listed_most_harmful_first(heedful: Heedful, judged: SqliteStore) -> None:
     found = heedful("bank", "evidence", "--bank", "rules", "--json").json["entries"]
     assert [one["entry"] for one in found] == ["add", "read"]
     assert (found[0]["tasks"], found[0]["hurts"], found[0]["mean"]) == (15, 15, -1)
@@ -86,7 +89,7 @@ def test_evidence_is_listed_most_harmful_first(heedful, judged):
 
 
 @pytest.fixture
-def study(tmp_path, store):
+def study(tmp_path: Path, store: SqliteStore) -> Path:
     """A ledger in which `add` was recalled 20 times and always spoiled the answer."""
     folder = tmp_path / "study"
     folder.mkdir()
@@ -101,18 +104,20 @@ def study(tmp_path, store):
     return folder
 
 
-def test_a_studys_fit_side_is_evidence_for_the_bank_it_used(heedful, study):
+def test_a_studys_fit_side_is_evidence_for_the_bank_it_used(heedful: Heedful, study: Path) -> None:
     done = heedful("govern", "--bank", "rules", "--study", str(study), "--max-share", "0.5", "--json").json
     assert [(one["entry"], one["hurts"]) for one in done["going"]] == [("add", 20)]
 
 
-def one_sentence(done, says):
+def one_sentence(done: Done, says: str) -> None:
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert says in done.err
 
 
-def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
+def test_mistakes_get_one_sentence_and_change_nothing(
+    heedful: Heedful, study: Path, store: SqliteStore
+) -> None:
     asyncio.run(store.put("other", [new_entry("Something else.", kind="rule")]))
     where = ("--study", str(study))
     one_sentence(heedful("govern", "--bank", "nowhere"), "unknown bank 'nowhere'")
@@ -124,7 +129,7 @@ def test_mistakes_get_one_sentence_and_change_nothing(heedful, study, store):
     assert {entry.state for entry in asyncio.run(store.entries("rules"))} == {"active"}
 
 
-def test_nothing_known_condemns_nobody(heedful, store):
+def test_nothing_known_condemns_nobody(heedful: Heedful, store: SqliteStore) -> None:
     assert "no entry of bank rules needs to be retired" in heedful("govern", "--bank", "rules").out
     assert (
         json.loads(heedful("bank", "evidence", "--bank", "rules", "--json").out)["entries"][0]["tasks"] == 0

@@ -4,12 +4,15 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from heedful.protocol.ledger import Ledger
-from tests.faulty import FaultyServer, answers, answers_without_logprobs
+from tests.cli.conftest import Done, Heedful
+from tests.faulty import FaultyServer, Play, Request, answers, answers_without_logprobs
 
 STUDY = """
 name = "desk"
@@ -28,20 +31,20 @@ calibrated = false
 """
 
 
-def desk(request):
+def desk(request: Request) -> Play:
     """Knows shelf 1 only with the note."""
     said = json.dumps(request.body["messages"])
     return answers("nails" if "holds nails" in said else "rope", -0.2 if "holds nails" in said else -0.9)
 
 
 @pytest.fixture
-def server():
+def server() -> Iterator[FaultyServer]:
     with FaultyServer(desk) as running:
         yield running
 
 
 @pytest.fixture
-def study(server, tmp_path):
+def study(server: FaultyServer, tmp_path: Path) -> Path:
     for side, words in (("fit", "in the shed"), ("test", "in the hall")):
         rows = [
             {"id": f"{side}{n}", "question": f"What is on shelf {n} {words}?", "answer": "nails"}
@@ -55,11 +58,13 @@ def study(server, tmp_path):
 
 
 @pytest.fixture
-def out(tmp_path):
+def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(heedful, study, out):
+def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(
+    heedful: Heedful, study: Path, out: Path
+) -> None:
     done = heedful("study", "run", str(study), "--out", str(out), "--json")
     assert done.code == 0, done.err
     assert "recording fit: 4 of 24 passes, 4 model calls, less than a minute left" in done.err
@@ -75,7 +80,7 @@ def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(heedfu
     assert heedful("study", "fit", str(out), "--json").json["rows"] == 12
 
 
-def one_sentence(done, code, *says):
+def one_sentence(done: Done, code: int, *says: str) -> None:
     assert done.code == code, done.err
     assert "Traceback" not in done.err
     complaint = done.err.strip().splitlines()[-1]
@@ -83,12 +88,14 @@ def one_sentence(done, code, *says):
         assert words in complaint
 
 
-def test_a_wrong_key_is_named(heedful, study, out):
+def test_a_wrong_key_is_named(heedful: Heedful, study: Path, out: Path) -> None:
     study.write_text(study.read_text().replace("families", "famlies"))
     one_sentence(heedful("study", "run", str(study), "--out", str(out)), 2, "famlies")
 
 
-def test_data_that_are_not_there_and_data_that_are_not_the_published_ones(heedful, tmp_path):
+def test_data_that_are_not_there_and_data_that_are_not_the_published_ones(
+    heedful: Heedful, tmp_path: Path
+) -> None:
     file = tmp_path / "s.toml"
     file.write_text('name = "s"\nbenchmark = "svamp"\n[sources.retry]\nkind = "retry"\n')
     command = ("study", "record", str(file), "--out", str(tmp_path / "out"))
@@ -99,12 +106,12 @@ def test_data_that_are_not_there_and_data_that_are_not_the_published_ones(heedfu
     one_sentence(heedful(*command, "--data", str(tmp_path)), 2, "sha256", "5478cc5f")
 
 
-def test_a_test_question_inside_a_bank_is_refused(heedful, study, out):
+def test_a_test_question_inside_a_bank_is_refused(heedful: Heedful, study: Path, out: Path) -> None:
     (study.parent / "notes.txt").write_text("what is on shelf 3 in the HALL\n")
     one_sentence(heedful("study", "record", str(study), "--out", str(out)), 4, "test side")
 
 
-def test_an_endpoint_without_logprobs_records_nothing(heedful, study, out):
+def test_an_endpoint_without_logprobs_records_nothing(heedful: Heedful, study: Path, out: Path) -> None:
     with FaultyServer(lambda request: answers_without_logprobs("nails")) as silent:
         study.write_text(STUDY.format(url=silent.url))
         done = heedful("study", "record", str(study), "--out", str(out))
@@ -113,7 +120,7 @@ def test_an_endpoint_without_logprobs_records_nothing(heedful, study, out):
 
 
 @contextmanager
-def small_disk(size):
+def small_disk(size: int) -> Iterator[None]:
     """No file may grow beyond `size` bytes, which a writer meets like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -124,7 +131,9 @@ def small_disk(size):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
-def test_a_full_disk_stops_the_recording_and_nothing_is_lost(heedful, study, server, out):
+def test_a_full_disk_stops_the_recording_and_nothing_is_lost(
+    heedful: Heedful, study: Path, server: FaultyServer, out: Path
+) -> None:
     code = "import sys; from heedful.cli.main import run; sys.argv[0] = 'heedful'; run()"
     command = [sys.executable, "-c", code, "study", "record", str(study), "--out", str(out)]
     with small_disk(8000):
@@ -142,7 +151,9 @@ def test_a_full_disk_stops_the_recording_and_nothing_is_lost(heedful, study, ser
     assert len(server.requests) - before == 1 + 24 - len(kept)
 
 
-def test_no_weights_are_downloaded_where_nothing_is_decoded(heedful, study, out, tmp_path, monkeypatch):
+def test_no_weights_are_downloaded_where_nothing_is_decoded(
+    heedful: Heedful, study: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HEEDFUL_HOME", str(tmp_path / "no weights"))
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9")
     heedful("study", "run", str(study), "--out", str(out))
@@ -155,7 +166,9 @@ def test_no_weights_are_downloaded_where_nothing_is_decoded(heedful, study, out,
     assert "downloading" not in heedful("study", "verify", str(out)).err
 
 
-def test_what_moved_after_the_lock_is_named_and_the_test_side_stays_closed(heedful, study, out):
+def test_what_moved_after_the_lock_is_named_and_the_test_side_stays_closed(
+    heedful: Heedful, study: Path, out: Path
+) -> None:
     for step in ("record", "fit", "lock"):
         assert heedful("study", step, str(study), "--out", str(out)).code == 0
     (out / "notes.txt").write_text("Every shelf holds glue.\n")
@@ -164,7 +177,9 @@ def test_what_moved_after_the_lock_is_named_and_the_test_side_stays_closed(heedf
     assert not any(row.side == "test" for row in Ledger(out / "ledger.jsonl").passes.values())
 
 
-def test_another_model_behind_the_same_name_breaks_the_lock(heedful, study, server, out):
+def test_another_model_behind_the_same_name_breaks_the_lock(
+    heedful: Heedful, study: Path, server: FaultyServer, out: Path
+) -> None:
     for step in ("record", "fit", "lock"):
         assert heedful("study", step, str(study), "--out", str(out)).code == 0
     server.script = lambda request: answers("Salt." if "the sea" in request.question else "nails")
@@ -175,9 +190,11 @@ def test_another_model_behind_the_same_name_breaks_the_lock(heedful, study, serv
     ("step", "says"),
     [("fit", "heedful study record"), ("lock", "heedful study fit"), ("test", "heedful study lock")],
 )
-def test_a_step_too_early_says_what_to_run_first(heedful, study, out, step, says):
+def test_a_step_too_early_says_what_to_run_first(
+    heedful: Heedful, study: Path, out: Path, step: str, says: str
+) -> None:
     one_sentence(heedful("study", step, str(study), "--out", str(out)), 2, says)
 
 
-def test_a_folder_that_is_no_study(heedful, tmp_path):
+def test_a_folder_that_is_no_study(heedful: Heedful, tmp_path: Path) -> None:
     one_sentence(heedful("study", "report", str(tmp_path)), 2, "study.toml")

@@ -5,10 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.faulty import FaultyServer, answers
+from tests.cli.conftest import Heedful
+from tests.faulty import FaultyServer, Play, Request, answers
 
 STUDY = """
 name = "shelves"
@@ -45,7 +48,7 @@ THINGS = [
 ]
 
 
-def clerk(request):
+def clerk(request: Request) -> Play:
     """Says what a note says of the shelf that is asked about; knows nothing else."""
     said = request.body["messages"][-1]["content"]
     if "JSON" in said:
@@ -56,13 +59,13 @@ def clerk(request):
 
 
 @pytest.fixture(scope="module")
-def server():
+def server() -> Iterator[FaultyServer]:
     with FaultyServer(clerk) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def study_once(server, tmp_path_factory):
+def study_once(server: FaultyServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     for side in ("fit", "test"):
         rows = [
@@ -82,13 +85,15 @@ def study_once(server, tmp_path_factory):
 
 
 @pytest.fixture
-def study(study_once, tmp_path):
+def study(study_once: Path, tmp_path: Path) -> Path:
     """A finished study of its own for each test."""
     shutil.copytree(study_once, tmp_path, dirs_exist_ok=True)
     return tmp_path / "out"
 
 
-def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(heedful, study, tmp_path):
+def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(
+    heedful: Heedful, study: Path, tmp_path: Path
+) -> None:
     edits = tmp_path / "edits.jsonl"
     edits.write_text('{"entry": "lamp", "corrupt": "The lamp shelf holds dust."}\n')
     found = heedful("study", "counterfactual", str(study), "--edits", str(edits), "--json").json
@@ -103,7 +108,9 @@ def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(heedful
     assert "recalls held fixed" in heedful("study", "counterfactual", str(study), "--count", "3").out
 
 
-def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_event_log_says_so(heedful, study):
+def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_event_log_says_so(
+    heedful: Heedful, study: Path
+) -> None:
     credit = heedful("study", "credit", str(study), "--side", "test", "--json").json
     assert credit["rows"] == 12
     assert {one["entry"] for one in credit["entries"] if one["carried_helps"]} == set(THINGS)
@@ -126,7 +133,7 @@ def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_event_log_
     assert heedful("study", "verify", str(study)).code == 0
 
 
-def test_refine_prints_its_rounds_and_keeps_their_page(heedful, study, tmp_path):
+def test_refine_prints_its_rounds_and_keeps_their_page(heedful: Heedful, study: Path, tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text((tmp_path / "s.toml").read_text().replace("shelves", "again"))
     fresh = tmp_path / "fresh"
     assert heedful("study", "record", str(tmp_path / "t.toml"), "--out", str(fresh)).code == 0
@@ -136,7 +143,7 @@ def test_refine_prints_its_rounds_and_keeps_their_page(heedful, study, tmp_path)
     assert json.loads(page.read_text()) == found
 
 
-def test_refine_refuses_a_locked_study(heedful, study):
+def test_refine_refuses_a_locked_study(heedful: Heedful, study: Path) -> None:
     done = heedful("study", "refine", str(study))
     assert (done.code, done.err.count("\n")) == (4, 1)
 
@@ -151,7 +158,9 @@ def test_refine_refuses_a_locked_study(heedful, study):
         (("sensitivity", "--size", "3"), "--size must be above 0"),
     ],
 )
-def test_mistakes_get_one_sentence_and_no_call_is_made(heedful, study, server, words, says):
+def test_mistakes_get_one_sentence_and_no_call_is_made(
+    heedful: Heedful, study: Path, server: FaultyServer, words: tuple[str, ...], says: str
+) -> None:
     before = len(server.requests)
     command, *rest = words
     done = heedful("study", command, str(study), *rest)
@@ -161,7 +170,9 @@ def test_mistakes_get_one_sentence_and_no_call_is_made(heedful, study, server, w
     assert len(server.requests) == before
 
 
-def test_the_test_side_cannot_be_asked_before_it_is_open(heedful, study, tmp_path):
+def test_the_test_side_cannot_be_asked_before_it_is_open(
+    heedful: Heedful, study: Path, tmp_path: Path
+) -> None:
     (tmp_path / "t.toml").write_text((tmp_path / "s.toml").read_text().replace("shelves", "again"))
     fresh = tmp_path / "fresh"
     assert heedful("study", "record", str(tmp_path / "t.toml"), "--out", str(fresh)).code == 0
@@ -170,7 +181,9 @@ def test_the_test_side_cannot_be_asked_before_it_is_open(heedful, study, tmp_pat
     assert "not open yet" in done.err
 
 
-def test_a_bank_is_built_from_the_pool(heedful, server, study, tmp_path, minilm):
+def test_a_bank_is_built_from_the_pool(
+    heedful: Heedful, server: FaultyServer, study: Path, tmp_path: Path, minilm: Path
+) -> None:
     pooled = (tmp_path / "s.toml").read_text() + "\n[split]\nfit = 4\npool = 8\n"
     (tmp_path / "p.toml").write_text(pooled.replace("shelves", "pooled"))
     where = ("--out", str(tmp_path / "r.jsonl"))

@@ -3,12 +3,13 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from heedful import Controller, EmbeddedModel, Policy, arms
 from heedful.decisions import read_policy
-from heedful.demo.run import run_demo
+from heedful.demo.run import DemoResult, run_demo
 from heedful.demo.scenario import SOURCE
 from heedful.protocol.calibrators import fit_calibrators
 from heedful.protocol.ledger import Ledger
@@ -34,15 +35,22 @@ class Remembering:
             self.decodes[prompt.digest] = await self.inner.decode(prompt)
         return self.decodes[prompt.digest]
 
+    async def aclose(self) -> None:
+        """The fixture of the model closes it."""
+
 
 @pytest.fixture(scope="module")
-def ran(engine, minilm, tmp_path_factory):
+def ran(
+    engine: EmbeddedModel, minilm: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Remembering, DemoResult]:
     folder = tmp_path_factory.mktemp("demo") / "study"
     model = Remembering(engine)
     return folder, model, asyncio.run(run_demo(folder, model, 20, lambda side, told: None))
 
 
-def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
+def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(
+    ran: tuple[Path, Remembering, DemoResult],
+) -> None:
     folder, _, shown = ran
     space = Workspace(Path(folder))
     rows = Ledger(space.ledger).passes.values()
@@ -50,7 +58,7 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
     assert len([row for row in rows if row.side == "test"]) == 2 * 20
     assert shown.policy == read_policy(read_json(space.lock, "")["policy"])
     found = write_report(space).summary
-    assert found["model_calls"] == sum(row.calls for row in rows)
+    assert found["model_calls"] == sum(row.record.calls for row in rows)
     for arm, name in (("never", "baseline"), ("heedful", "heedful")):
         score, reported = shown.score(arm), found["arms"][name]
         assert (score.n, score.right / score.n, score.helps, score.hurts) == (
@@ -81,7 +89,9 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(ran):
         "calibrated",
     ],
 )
-def test_live_and_replay_agree_on_a_real_ledger(ran, policy):
+def test_live_and_replay_agree_on_a_real_ledger(
+    ran: tuple[Path, Remembering, DemoResult], policy: Policy | Literal["calibrated"]
+) -> None:
     _, model, shown = ran
     if policy == "calibrated":
         calibrators = fit_calibrators(shown.replayer, "none", [SOURCE])

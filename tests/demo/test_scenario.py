@@ -1,17 +1,19 @@
 """The demo's data are sane, and its grader says what a person would say of the model's real outputs."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from heedful import UsageError
 from heedful.demo.scenario import SOURCE, entries, names_right, questions, write_study
 from heedful.protocol.setup import prepare
+from heedful.types import Item
 
 ALL = {item.id: item for side in ("fit", "test") for item in questions(side)}
 
 
-def is_right(item, answer):
+def is_right(item: Item, answer: str) -> bool:
     return names_right(answer, item.answer)
 
 
@@ -54,33 +56,33 @@ REAL_OUTPUTS = [
 
 
 @pytest.mark.parametrize(("question", "answer", "verdict"), REAL_OUTPUTS)
-def test_the_grader_agrees_with_a_person(question, answer, verdict):
+def test_the_grader_agrees_with_a_person(question: str, answer: str, verdict: bool) -> None:
     assert is_right(ALL[question], answer) is verdict
 
 
-def test_a_number_is_not_found_inside_a_longer_one():
+def test_a_number_is_not_found_inside_a_longer_one() -> None:
     assert not is_right(ALL["helmet-years"], "After 6,000 years, or 6.5, or at 6:30.")
     assert not is_right(ALL["helmet-years"], "After 16 years.")
     assert is_right(ALL["helmet-years"], "After 6.")
 
 
-def test_an_answer_that_also_names_a_wrong_alternative_is_wrong():
+def test_an_answer_that_also_names_a_wrong_alternative_is_wrong() -> None:
     assert not is_right(ALL["helmet-years"], "After six years, or after three years.")
 
 
-def test_there_are_sixty_questions_to_show_and_thirty_to_practise_of_the_same_kinds():
+def test_there_are_sixty_questions_to_show_and_thirty_to_practise_of_the_same_kinds() -> None:
     shown, practice = questions("test"), questions("fit")
     assert (len(shown), len(practice), len(ALL)) == (60, 30, 90)
     assert Counter(item.meta["needs"] for item in shown) == {"memory": 27, "none": 21, "trap": 12}
     assert Counter(item.meta["needs"] for item in practice) == {"memory": 14, "none": 10, "trap": 6}
 
 
-def test_no_question_is_asked_twice():
+def test_no_question_is_asked_twice() -> None:
     texts = [question.question.casefold() for question in ALL.values()]
     assert len(set(texts)) == len(texts)
 
 
-def test_no_alias_is_right_and_wrong():
+def test_no_alias_is_right_and_wrong() -> None:
     for item in ALL.values():
         right, _, wrong = item.answer.partition(" ! ")
         assert right
@@ -90,7 +92,7 @@ def test_no_alias_is_right_and_wrong():
             assert not is_right(item, f"It is {alias}."), (item.id, alias)
 
 
-def test_the_bank_has_good_entries_and_bad_ones_of_each_kind():
+def test_the_bank_has_good_entries_and_bad_ones_of_each_kind() -> None:
     bank = entries()
     tags = Counter(tag for entry in bank for tag in entry.tags)
     assert 40 <= len(bank) <= 50
@@ -99,14 +101,14 @@ def test_the_bank_has_good_entries_and_bad_ones_of_each_kind():
     assert {entry.kind for entry in bank} == {"fact", "rule", "exemplar"}
 
 
-def test_every_question_that_needs_memory_has_its_answer_in_a_good_entry():
+def test_every_question_that_needs_memory_has_its_answer_in_a_good_entry() -> None:
     good = [f"{entry.text} {entry.response}" for entry in entries() if not entry.tags]
     for item in ALL.values():
         if item.meta["needs"] == "memory":
             assert any(is_right(item, text) for text in good), item.id
 
 
-def test_a_folder_that_is_not_the_demos_own_is_left_alone(tmp_path):
+def test_a_folder_that_is_not_the_demos_own_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "mine.txt").write_text("precious")
     with pytest.raises(UsageError, match="move it"):
@@ -116,7 +118,7 @@ def test_a_folder_that_is_not_the_demos_own_is_left_alone(tmp_path):
     write_study(tmp_path / "other")
 
 
-def test_the_study_chooses_on_the_practice_questions_and_shows_the_others(tmp_path):
+def test_the_study_chooses_on_the_practice_questions_and_shows_the_others(tmp_path: Path) -> None:
     write_study(tmp_path / "demo", limit=5)
     setup = prepare(tmp_path / "demo" / "study.toml", None)
     assert [item.id for item in setup.splits.fit] != []

@@ -7,36 +7,40 @@ import numpy as np
 import pytest
 
 from heedful.arms import gate
-from heedful.evaluation.evaluate import evaluate
+from heedful.evaluation.arm_results import PairedChange
+from heedful.evaluation.evaluate import Evaluation, evaluate
 from heedful.evaluation.study_data import read_study_data
 from heedful.protocol.policy_grid import PERCENTILES
-from tests.evaluation.recount import recount, rows_of
+from heedful.protocol.workspace import Workspace
+from tests.evaluation.recount import Rows, recount, rows_of
 
 
 @pytest.fixture(scope="module")
-def rows(study):
+def rows(study: Workspace) -> Rows:
     return rows_of(study)
 
 
 @pytest.fixture(scope="module")
-def fit_rows(study):
+def fit_rows(study: Workspace) -> Rows:
     return rows_of(study, "fit")
 
 
 @pytest.fixture(scope="module")
-def evaluation(study):
+def evaluation(study: Workspace) -> Evaluation:
     return evaluate(read_study_data(study))
 
 
-def decoded(rows, bank):
+def decoded(rows: Rows, bank: str) -> Rows:
     return [passes for passes in rows if passes[bank].record.status == "decoded"]
 
 
-def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(evaluation, rows):
+def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(
+    evaluation: Evaluation, rows: Rows
+) -> None:
     found = next(one for one in evaluation.separability if (one.bank, one.scope) == ("rule", "all rows"))
     changed = [p for p in decoded(rows, "rule") if p["rule"].right != p["none"].right]
-    second = {True: [], False: []}
-    gain = {True: [], False: []}
+    second: dict[bool, list[float]] = {True: [], False: []}
+    gain: dict[bool, list[float]] = {True: [], False: []}
     for passes in changed:
         c, c2 = (passes[name].record.signals["mean"] for name in ("none", "rule"))
         second[passes["rule"].right].append(c2)
@@ -48,7 +52,9 @@ def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(evaluatio
         assert interval.low < interval.value < interval.high
 
 
-def test_the_signal_sweep_takes_the_best_gate_of_the_fit_side_and_tests_it(evaluation, rows, fit_rows):
+def test_the_signal_sweep_takes_the_best_gate_of_the_fit_side_and_tests_it(
+    evaluation: Evaluation, rows: Rows, fit_rows: Rows
+) -> None:
     found = next(one for one in evaluation.signals if one.signal == "mean")
     known = [passes["none"].record.signals["mean"] for passes in fit_rows]
     best = max(
@@ -62,7 +68,7 @@ def test_the_signal_sweep_takes_the_best_gate_of_the_fit_side_and_tests_it(evalu
     assert recount(fit_rows, found.arm.policy).right == round(found.fit_accuracy * len(fit_rows))
 
 
-def test_the_locked_threshold_is_a_point_of_its_own_sweep(evaluation, rows):
+def test_the_locked_threshold_is_a_point_of_its_own_sweep(evaluation: Evaluation, rows: Rows) -> None:
     sweep = evaluation.thresholds
     assert sweep.chosen.accuracy == evaluation.heedful.accuracy
     assert sweep.chosen.threshold in [point.threshold for point in sweep.points]
@@ -72,7 +78,7 @@ def test_the_locked_threshold_is_a_point_of_its_own_sweep(evaluation, rows):
         assert point.calls == pytest.approx(moved.calls / moved.n)
 
 
-def test_bins_hold_every_row_once_and_rise_in_confidence(evaluation, rows):
+def test_bins_hold_every_row_once_and_rise_in_confidence(evaluation: Evaluation, rows: Rows) -> None:
     bins = evaluation.bins
     assert [one.right["baseline"].n for one in bins] == [30] * 10
     assert all(one.high <= other.low for one, other in pairwise(bins))
@@ -84,13 +90,13 @@ def test_bins_hold_every_row_once_and_rise_in_confidence(evaluation, rows):
         assert sum(one.right[name].value * one.right[name].n for one in bins) == pytest.approx(right)
 
 
-def test_coverage_ends_at_the_accuracy_of_the_baseline(evaluation, rows):
+def test_coverage_ends_at_the_accuracy_of_the_baseline(evaluation: Evaluation, rows: Rows) -> None:
     assert evaluation.coverage[-1].accuracy == evaluation.baseline.accuracy
     surest = sorted(rows, key=lambda passes: -passes["none"].record.signals["mean"])[:30]
     assert evaluation.coverage[0].accuracy.value == np.mean([passes["none"].right for passes in surest])
 
 
-def test_entries_are_weighed_by_the_rows_that_recalled_them(evaluation, rows):
+def test_entries_are_weighed_by_the_rows_that_recalled_them(evaluation: Evaluation, rows: Rows) -> None:
     for effects in evaluation.entries:
         moved = [abs(one.net) for one in effects.shown]
         assert moved == sorted(moved, reverse=True)
@@ -105,7 +111,9 @@ def test_entries_are_weighed_by_the_rows_that_recalled_them(evaluation, rows):
             assert one.hurts == sum(p["none"].right and not p[one.bank].right for p in mine)
 
 
-def test_platt_scaling_is_fitted_on_the_fit_side_and_measured_on_the_test_side(evaluation, rows):
+def test_platt_scaling_is_fitted_on_the_fit_side_and_measured_on_the_test_side(
+    evaluation: Evaluation, rows: Rows
+) -> None:
     for one in evaluation.calibration:
         given = decoded(rows, one.source)
         assert one.raw.measured.n == len(given)
@@ -116,7 +124,7 @@ def test_platt_scaling_is_fitted_on_the_fit_side_and_measured_on_the_test_side(e
         assert one.platt.measured.nll < one.raw.measured.nll
 
 
-def test_stages_follow_on_each_other(evaluation):
+def test_stages_follow_on_each_other(evaluation: Evaluation) -> None:
     stages = evaluation.isolation.stages
     assert [stage.name for stage in stages] == ["gate", "choose", "multibank"]
     assert [stage.before for stage in stages] == ["baseline", stages[0].arm.name, stages[1].arm.name]
@@ -125,8 +133,8 @@ def test_stages_follow_on_each_other(evaluation):
         assert stage.paired.delta.value == pytest.approx(gained)
 
 
-def test_equal_answers_get_equal_intervals(evaluation):
-    by_answers = {}
+def test_equal_answers_get_equal_intervals(evaluation: Evaluation) -> None:
+    by_answers: dict[bytes, list[PairedChange]] = {}
     for arm in evaluation.every_arm:
         by_answers.setdefault(arm.right.tobytes(), []).append(arm.paired)
     for same in by_answers.values():

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +12,14 @@ from heedful import ScriptedModel, UsageError, new_entry
 from heedful.experiments.controls import controls
 from heedful.experiments.sensitivity import sensitivity
 from heedful.experiments.variant import Experiment, with_bank
+from heedful.models.scripted import Reply
 from heedful.protocol.setup import prepare
 from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record
 from heedful.protocol.workspace import open_workspace
 from heedful.report.pages.controls_page import controls_page
 from heedful.report.pages.sensitivity_page import sensitivity_page
+from heedful.types import Prompt
+from tests.making import RecordedStudy
 
 STUDY = """
 name = "sums"
@@ -35,7 +40,7 @@ firsts = ["none"]
 """
 
 
-def reply(prompt):
+def reply(prompt: Prompt) -> Reply:
     """Adds by itself when the numbers are small, and does what a rule says; unsure of orders."""
     said = prompt.messages[-1].content
     a, b = map(int, re.findall(r"(\d+) and (\d+)", said)[0])
@@ -47,7 +52,7 @@ def reply(prompt):
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path: Path) -> RecordedStudy:
     for side, start in (("fit", 1), ("test", 2)):
         rows = [
             {"id": f"{side}{n}", "question": f"What do {n} and {start} make?", "answer": str(n + start)}
@@ -66,7 +71,7 @@ def study(tmp_path):
     return space, setup, model
 
 
-def experiment(study, name, **options):
+def experiment(study: RecordedStudy, name: str, **options: Any) -> Experiment:
     space, setup, model = study
     return Experiment(
         name=name,
@@ -80,7 +85,7 @@ def experiment(study, name, **options):
     )
 
 
-def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
+def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study: RecordedStudy) -> None:
     space, _, _ = study
     lock, ledger = space.lock.read_bytes(), space.ledger.read_bytes()
     asked = experiment(study, "controls")
@@ -99,7 +104,7 @@ def test_bad_entries_spoil_always_retrieve_and_not_the_locked_policy(study):
     assert page.summary["rates"][1]["arms"]["heedful"]["hurts"] == 0
 
 
-def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
+def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study: RecordedStudy) -> None:
     _, _, model = study
     before = len(model.prompts)
     asked = experiment(study, "sensitivity", rows=20, seed=3)
@@ -117,7 +122,7 @@ def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study):
     assert [point["axis"] for point in page.summary["points"]] == ["size", "noise", "noise"]
 
 
-def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study, tmp_path):
+def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study: RecordedStudy, tmp_path: Path) -> None:
     file = tmp_path / "small.jsonl"
     file.write_text(json.dumps({"text": "Take the first minus the second.", "kind": "rule"}) + "\n")
     asked = experiment(study, "sensitivity")
@@ -130,7 +135,7 @@ def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study, tmp_path)
     assert len(sensitivity_page("sums", "rules", "test", [point]).figures) == 3
 
 
-def test_passes_of_another_bank_are_not_compared(study):
+def test_passes_of_another_bank_are_not_compared(study: RecordedStudy) -> None:
     space, setup, model = study
     other = with_bank(setup, "rules", [new_entry("What two numbers make is their sum.", kind="rule")])
     asked = experiment((space, other, model), "controls")

@@ -3,19 +3,24 @@
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from heedful import HeedfulError, ScriptedModel, UsageError, new_entry
-from heedful.experiments.counterfactual import AGAIN, counterfactual
+from heedful.experiments.counterfactual import AGAIN, CounterfactualResult, counterfactual
 from heedful.experiments.edits import Edit, made_edits, read_edits
 from heedful.experiments.variant import Experiment
-from heedful.protocol.ledger import Ledger
+from heedful.models.scripted import Reply
+from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.setup import prepare
 from heedful.protocol.workflow import record, side_table
 from heedful.protocol.workspace import open_workspace
 from heedful.report.pages.counterfactual_page import counterfactual_page
+from heedful.types import Prompt
+from tests.making import RecordedStudy, reply_of
 
 STUDY = """
 name = "shelves"
@@ -31,10 +36,10 @@ WORDS = ["lamp", "rope", "glue", "nails", "tape", "chalk", "bolts", "cloth", "wi
 SHELVES = len(WORDS)
 
 
-def believing():
+def believing() -> ScriptedModel:
     """Says what the note says, and `dust` without one."""
 
-    def reply(prompt):
+    def reply(prompt: Prompt) -> Reply:
         note = re.search(r"holds (\w+)\.", prompt.messages[-1].content)
         return (note[1], -0.2) if note else ("dust", -0.9)
 
@@ -42,7 +47,7 @@ def believing():
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path: Path) -> RecordedStudy:
     for side in ("fit", "test"):
         rows = [
             {"id": f"{side}{n}", "question": f"What is on the {word} shelf of {side}?", "answer": word}
@@ -59,13 +64,13 @@ def study(tmp_path):
     return space, setup, model
 
 
-def edited(tmp_path, *rows):
+def edited(tmp_path: Path, *rows: Mapping[str, str]) -> Path:
     file = tmp_path / "edits.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return file
 
 
-def asked(study, edits):
+def asked(study: RecordedStudy, edits: Mapping[str, Edit] | int) -> CounterfactualResult:
     space, setup, model = study
     question = Experiment(
         name="counterfactual",
@@ -78,7 +83,7 @@ def asked(study, edits):
     return asyncio.run(counterfactual(question, edits))
 
 
-def passes(study, mode):
+def passes(study: RecordedStudy, mode: str | None) -> list[Pass]:
     """The passes of the study's notes, or of the corrupted ones."""
     folder = study[0].folder
     where = folder if mode is None else folder / "counterfactual" / f"notes-corrupt-{mode}"
@@ -92,7 +97,9 @@ EDITS = [
 ]
 
 
-def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(study, tmp_path):
+def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(
+    study: RecordedStudy, tmp_path: Path
+) -> None:
     entries = study[1].banks["notes"].entries()
     before = len(study[2].prompts)
     found = asked(study, read_edits(edited(tmp_path, *EDITS), entries, 0))
@@ -123,7 +130,7 @@ def test_a_corrupted_content_costs_exactly_the_rows_that_recalled_it(study, tmp_
     assert found.repaired == 0
 
 
-def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
+def test_recalling_again_drifts_where_the_edit_hides_the_entry(study: RecordedStudy, tmp_path: Path) -> None:
     entries = study[1].banks["notes"].entries()
     found = asked(study, read_edits(edited(tmp_path, *EDITS), entries, 0))
     assert found.same["free", "corrupt"] < 1
@@ -132,17 +139,19 @@ def test_recalling_again_drifts_where_the_edit_hides_the_entry(study, tmp_path):
     assert worth.drift["corrupt"].value == pytest.approx(free - fixed)
 
 
-def test_noise_of_the_decoder_is_told_from_an_effect(study):
+def test_noise_of_the_decoder_is_told_from_an_effect(study: RecordedStudy) -> None:
     space, setup, _ = study
     entries = setup.banks["notes"].entries()
     same = {entry.id: Edit(repair=entry, corrupt=replace(entry, tags=("odd",))) for entry in entries[:6]}
-    plain, heard = believing().script, []
+    plain = believing()
+    heard: list[Prompt] = []
 
-    def wavering(prompt):
+    def wavering(prompt: Prompt) -> Reply:
         """Says something else to every other prompt."""
         heard.append(prompt)
-        text, surety = plain(prompt)
-        return (text if len(heard) % 2 else "sand", surety)
+        said = reply_of(plain, prompt)
+        assert isinstance(said, tuple)
+        return said if len(heard) % 2 else ("sand", said[1])
 
     found = asked((space, setup, ScriptedModel(script=wavering)), same)
     worth = found.arms["always"]
@@ -150,7 +159,7 @@ def test_noise_of_the_decoder_is_told_from_an_effect(study):
     assert worth.change["fixed", "corrupt"].value == 0, "an entry that says the same has the same prompts"
 
 
-def test_asking_twice_decodes_nothing_new_and_says_the_same(study, tmp_path):
+def test_asking_twice_decodes_nothing_new_and_says_the_same(study: RecordedStudy, tmp_path: Path) -> None:
     edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
     first = asked(study, edits)
     before = len(study[2].prompts)
@@ -159,7 +168,7 @@ def test_asking_twice_decodes_nothing_new_and_says_the_same(study, tmp_path):
     assert again == first
 
 
-def test_the_studys_own_ledger_is_left_alone(study, tmp_path):
+def test_the_studys_own_ledger_is_left_alone(study: RecordedStudy, tmp_path: Path) -> None:
     space = study[0]
     before = space.ledger.read_bytes()
     asked(study, read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0))
@@ -168,7 +177,9 @@ def test_the_studys_own_ledger_is_left_alone(study, tmp_path):
     assert len(kept.passes) == 2 * SHELVES
 
 
-def test_rows_that_differ_without_an_edited_entry_void_the_comparison(study, tmp_path):
+def test_rows_that_differ_without_an_edited_entry_void_the_comparison(
+    study: RecordedStudy, tmp_path: Path
+) -> None:
     edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
     asked(study, edits)
     folder = study[0].folder / "counterfactual" / "notes-corrupt-fixed"
@@ -181,7 +192,7 @@ def test_rows_that_differ_without_an_edited_entry_void_the_comparison(study, tmp
         asked(study, edits)
 
 
-def test_edits_are_made_for_what_was_recalled(study):
+def test_edits_are_made_for_what_was_recalled(study: RecordedStudy) -> None:
     space, setup, _ = study
     table = side_table(space, setup, "fit")
     entries = setup.banks["notes"].entries()
@@ -195,7 +206,7 @@ def test_edits_are_made_for_what_was_recalled(study):
     assert made["lamp"].corrupt.text != numbered[0].text
 
 
-def test_a_repair_without_a_corrupt_version_is_damaged_itself(tmp_path):
+def test_a_repair_without_a_corrupt_version_is_damaged_itself(tmp_path: Path) -> None:
     entry = new_entry("How many are left of 14 after 8?", kind="exemplar", response="6", id="left")
     file = tmp_path / "edits.jsonl"
     file.write_text('{"entry": "left", "repair": "14 - 8 = 6. Answer: 6"}')
@@ -212,12 +223,14 @@ def test_a_repair_without_a_corrupt_version_is_damaged_itself(tmp_path):
         ([], "contains no edits"),
     ],
 )
-def test_edits_that_make_no_sense_are_refused(study, tmp_path, rows, complaint):
+def test_edits_that_make_no_sense_are_refused(
+    study: RecordedStudy, tmp_path: Path, rows: list[dict[str, str]], complaint: str
+) -> None:
     with pytest.raises(UsageError, match=complaint):
         read_edits(edited(tmp_path, *rows), study[1].banks["notes"].entries(), 0)
 
 
-def test_the_page_says_what_was_found(study, tmp_path):
+def test_the_page_says_what_was_found(study: RecordedStudy, tmp_path: Path) -> None:
     edits = read_edits(edited(tmp_path, *EDITS), study[1].banks["notes"].entries(), 0)
     page = counterfactual_page("shelves", asked(study, edits))
     assert "3 of 12 rows of the fit side had recalled at least one of them" in page.text

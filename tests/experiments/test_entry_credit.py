@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from heedful import ScriptedModel
 from heedful.experiments.entry_credit import credit
 from heedful.experiments.variant import Experiment
+from heedful.models.scripted import Reply
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import prepare
 from heedful.protocol.workflow import record
 from heedful.protocol.workspace import open_workspace
 from heedful.report.pages.credit_page import credit_page
+from heedful.types import Prompt
+from tests.making import RecordedStudy
 
 STUDY = """
 name = "desk"
@@ -34,7 +38,7 @@ NOTES = {
 }
 
 
-def reply(prompt):
+def reply(prompt: Prompt) -> Reply:
     """Believes `seven` and `nine` in its notes; knows the green desk by itself."""
     said = prompt.messages[-1].content
     notes = said.partition("Notes that may help")[2]
@@ -44,7 +48,7 @@ def reply(prompt):
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path: Path) -> RecordedStudy:
     for name, words in (("q", ("red", "blue", "green")), ("t", ("black",))):
         rows = [
             {"id": word, "question": f"When does the {word} desk open?", "answer": "seven"} for word in words
@@ -60,7 +64,7 @@ def study(tmp_path):
     return space, setup, model
 
 
-def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study):
+def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study: RecordedStudy) -> None:
     space, setup, model = study
     for name in ("q", "t"):
         file = space.folder / f"{name}.jsonl"
@@ -74,15 +78,15 @@ def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study):
     asked = Experiment(
         name="credit", space=space, setup=setup, model=model, source="notes", tell=lambda *told: None
     )
-    row = Ledger(space.ledger).passes["fit", 0, "notes", "q-sky"]
-    assert (row.record.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == (
+    silent = Ledger(space.ledger).passes["fit", 0, "notes", "q-sky"]
+    assert (silent.record.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == (
         "nothing",
         True,
     )
     assert asyncio.run(credit(asked)).rows == 1
 
 
-def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study):
+def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study: RecordedStudy) -> None:
     space, setup, model = study
     before = len(model.prompts)
     asked = Experiment(
@@ -105,7 +109,7 @@ def test_the_entry_whose_absence_turns_the_outcome_round_carries_it(study):
     assert "on 1 it persists whichever entry is left out" in text
 
 
-def test_an_outcome_that_does_not_come_back_credits_nobody(study):
+def test_an_outcome_that_does_not_come_back_credits_nobody(study: RecordedStudy) -> None:
     space, setup, _ = study
     calm = ScriptedModel(script=lambda prompt: ("noon", -0.5))
     asked = Experiment(

@@ -5,17 +5,22 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from heedful import LockError, ScriptedModel, UsageError
-from heedful.experiments.refine import Writer, refine, with_bank_named
+from heedful.experiments.refine import RefineResult, Writer, refine, with_bank_named
 from heedful.experiments.study_evidence import study_evidence
 from heedful.experiments.variant import Experiment, with_bank
 from heedful.governance.retire import RetirementTerms
 from heedful.memory.formats import read_entries
+from heedful.models.scripted import Reply
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import prepare
@@ -23,6 +28,8 @@ from heedful.protocol.table import read_table
 from heedful.protocol.workflow import fit_study, lock_study, record
 from heedful.protocol.workspace import open_workspace
 from heedful.report.pages.refine_page import refine_page
+from heedful.types import Prompt
+from tests.making import RecordedStudy
 
 STUDY = """
 name = "sums"
@@ -49,7 +56,7 @@ RULES = {
 BETTER = "What pears make is also the first plus the second."
 
 
-def reply(prompt):
+def reply(prompt: Prompt) -> Reply:
     said = prompt.messages[-1].content
     if "Reply with JSON" in said:
         return (json.dumps({"difference": "d", "rule": BETTER}), -0.1)
@@ -61,7 +68,7 @@ def reply(prompt):
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path: Path) -> RecordedStudy:
     for side, start in (("fit", 10), ("test", 200)):
         rows = [
             {
@@ -82,29 +89,35 @@ def study(tmp_path):
     return space, setup, model
 
 
-def nobody(*told):
+def nobody(*told: object) -> None:
     pass
 
 
 class Apart:
     """An embedder for which no two texts are alike."""
 
-    def embed(self, texts):
+    def embed(self, texts: Sequence[str]) -> NDArray[Any]:
         drawn = [np.random.default_rng(list(text.encode())).normal(size=64) for text in texts]
         return np.array([vector / np.linalg.norm(vector) for vector in drawn])
 
 
-def writer(model):
+def writer(model: ScriptedModel) -> Writer:
     return Writer(model=model, embedder=Apart())
 
 
-def refined(study, *, writer=None, iterations=3, terms=RetirementTerms(max_share=0.5)):
+def refined(
+    study: RecordedStudy,
+    *,
+    writer: Writer | None = None,
+    iterations: int = 3,
+    terms: RetirementTerms = RetirementTerms(max_share=0.5),
+) -> RefineResult:
     space, setup, model = study
     question = Experiment(name="refine", space=space, setup=setup, model=model, source="rules", tell=nobody)
     return asyncio.run(refine(question, terms, iterations, writer))
 
 
-def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
+def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study: RecordedStudy) -> None:
     space, _, model = study
     before = len(model.prompts)
     found = refined(study)
@@ -118,7 +131,7 @@ def test_the_harmful_entry_goes_and_only_its_passes_are_decoded_again(study):
     assert f'bank = "{found.bank}"' in space.study.read_text()
 
 
-def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
+def test_the_chosen_iteration_is_what_is_fitted_and_locked(study: RecordedStudy) -> None:
     space, _, model = study
     refined(study)
     setup = prepare(space.study, None)
@@ -131,7 +144,7 @@ def test_the_chosen_iteration_is_what_is_fitted_and_locked(study):
     assert lock.digests["bank:rules"] == setup.banks["rules"].digest
 
 
-def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study):
+def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study: RecordedStudy) -> None:
     space, _, model = study
     space.study.write_text(STUDY + "harm_limit = 0.3\n")
     setup = prepare(space.study, None)
@@ -146,7 +159,7 @@ def test_with_a_harm_limit_the_loop_does_not_look_at_the_rows_that_certify(study
     assert fit_study(space, prepare(space.study, None)).certificate.tested_on == 36
 
 
-def test_rows_that_the_loop_looked_at_certify_no_harm_limit(study):
+def test_rows_that_the_loop_looked_at_certify_no_harm_limit(study: RecordedStudy) -> None:
     space, _, _ = study
     refined(study)
     space.study.write_text(space.study.read_text() + "harm_limit = 0.3\n")
@@ -154,7 +167,7 @@ def test_rows_that_the_loop_looked_at_certify_no_harm_limit(study):
         fit_study(space, prepare(space.study, None))
 
 
-def test_a_writer_puts_a_better_rule_in_its_place(study):
+def test_a_writer_puts_a_better_rule_in_its_place(study: RecordedStudy) -> None:
     _, _, model = study
     found = refined(study, writer=writer(model))
     second = found.iterations[1]
@@ -166,7 +179,7 @@ def test_a_writer_puts_a_better_rule_in_its_place(study):
     assert "bad'" in {entry.id for entry in entries}
 
 
-def test_a_second_run_has_nothing_to_decode(study):
+def test_a_second_run_has_nothing_to_decode(study: RecordedStudy) -> None:
     refined(study)
     space, _, model = study
     before = len(model.prompts)
@@ -175,7 +188,7 @@ def test_a_second_run_has_nothing_to_decode(study):
     assert len(model.prompts) == before
 
 
-def test_several_rounds_build_on_each_other(study):
+def test_several_rounds_build_on_each_other(study: RecordedStudy) -> None:
     _, _, model = study
     before = len(model.prompts)
     numbers = iter(range(99))
@@ -192,7 +205,7 @@ def test_several_rounds_build_on_each_other(study):
     assert len(model.prompts) - before == 60
 
 
-def test_a_bank_that_comes_back_to_what_was_recorded_costs_no_call(study):
+def test_a_bank_that_comes_back_to_what_was_recorded_costs_no_call(study: RecordedStudy) -> None:
     space, setup, model = study
     without = [entry for entry in setup.banks["rules"].entries() if entry.id != "bad"]
     for earlier in (with_bank(setup, "rules", without), setup):
@@ -201,7 +214,7 @@ def test_a_bank_that_comes_back_to_what_was_recorded_costs_no_call(study):
     assert (second.changed, second.calls) == (20, 0)
 
 
-def test_a_kill_while_the_chosen_passes_are_copied_costs_no_call(study):
+def test_a_kill_while_the_chosen_passes_are_copied_costs_no_call(study: RecordedStudy) -> None:
     space, _, model = study
     before = space.ledger.read_bytes()
     refined(study)
@@ -213,20 +226,22 @@ def test_a_kill_while_the_chosen_passes_are_copied_costs_no_call(study):
     assert Ledger(space.ledger).passes == copied
 
 
-def test_a_refined_study_is_not_overwritten_by_the_file_it_came_from(study, tmp_path):
+def test_a_refined_study_is_not_overwritten_by_the_file_it_came_from(
+    study: RecordedStudy, tmp_path: Path
+) -> None:
     refined(study)
     with pytest.raises(UsageError, match="give the folder"):
         open_workspace(tmp_path / "s.toml", tmp_path / "out")
 
 
-def test_passes_of_another_bank_are_not_fitted(study):
+def test_passes_of_another_bank_are_not_fitted(study: RecordedStudy) -> None:
     space, setup, _ = study
     gone = [replace(e, state="retired") if e.id == "good" else e for e in setup.banks["rules"].entries()]
     with pytest.raises(UsageError, match="recorded with another bank"):
         fit_study(space, with_bank(setup, "rules", gone))
 
 
-def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study):
+def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study: RecordedStudy) -> None:
     space, setup, model = study
     fit_study(space, setup)
     ledger = Ledger(space.ledger)
@@ -237,7 +252,7 @@ def test_a_policy_that_was_chosen_on_other_passes_is_not_locked(study):
         asyncio.run(lock_study(space, setup, model))
 
 
-def test_nothing_condemned_changes_nothing(study):
+def test_nothing_condemned_changes_nothing(study: RecordedStudy) -> None:
     space, _, _ = study
     text = space.study.read_text()
     found = refined(study, terms=RetirementTerms(confidence=0.9999999))
@@ -246,7 +261,7 @@ def test_nothing_condemned_changes_nothing(study):
     assert "nothing was done" in refine_page("sums", found).text
 
 
-def test_a_locked_study_stays_locked(study):
+def test_a_locked_study_stays_locked(study: RecordedStudy) -> None:
     space, setup, model = study
     fit_study(space, setup)
     asyncio.run(lock_study(space, setup, model))
@@ -254,18 +269,18 @@ def test_a_locked_study_stays_locked(study):
         refined(study)
 
 
-def test_the_page_has_every_round(study):
+def test_the_page_has_every_round(study: RecordedStudy) -> None:
     found = refined(study)
     page = refine_page("sums", found)
     assert [one["retired"] for one in page.summary["iterations"]] == [[], ["bad"]]
     assert "bad" in page.text
 
 
-def test_what_was_found_is_kept_before_the_study_is_changed(study):
+def test_what_was_found_is_kept_before_the_study_is_changed(study: RecordedStudy) -> None:
     space, setup, model = study
     text, kept = space.study.read_text(), []
 
-    def ended(found):
+    def ended(found: RefineResult) -> None:
         kept.append(found)
         raise KeyboardInterrupt
 
@@ -275,7 +290,7 @@ def test_what_was_found_is_kept_before_the_study_is_changed(study):
     assert (kept[0].chosen, space.study.read_text()) == (1, text)
 
 
-def test_a_loop_that_ended_while_copying_goes_on_from_the_chosen_bank(study):
+def test_a_loop_that_ended_while_copying_goes_on_from_the_chosen_bank(study: RecordedStudy) -> None:
     space, _, model = study
     before = space.ledger.read_bytes()
     refined(study)
@@ -286,13 +301,13 @@ def test_a_loop_that_ended_while_copying_goes_on_from_the_chosen_bank(study):
     assert len(model.prompts) == asked
 
 
-def test_entries_that_are_condemned_but_stay_are_told(study):
+def test_entries_that_are_condemned_but_stay_are_told(study: RecordedStudy) -> None:
     found = refined(study, terms=RetirementTerms(max_share=0.01))
     assert [one.standing.entry.id for one in found.spared] == ["bad"]
     assert "is spared" in refine_page("sums", found).text
 
 
-def test_a_bank_that_no_policy_uses_is_not_refined(study):
+def test_a_bank_that_no_policy_uses_is_not_refined(study: RecordedStudy) -> None:
     space, _, model = study
     bank = 'bank = "rules.jsonl"\n'
     space.study.write_text(space.study.read_text().replace(bank, f'{bank}sides = ["fit"]\n'))
@@ -300,7 +315,7 @@ def test_a_bank_that_no_policy_uses_is_not_refined(study):
         refined((space, prepare(space.study, None), model))
 
 
-def test_only_the_bank_of_the_source_is_renamed():
+def test_only_the_bank_of_the_source_is_renamed() -> None:
     toml = '[sources.a]\nbank = "x"\n[sources.b]\nsides = ["fit"]\n bank = "y"  # mine\n[fit]\n'
     renamed = '[sources.a]\nbank = "x"\n[sources.b]\nsides = ["fit"]\nbank = "z"\n[fit]\n'
     assert with_bank_named(toml, "b", "z") == renamed
@@ -332,7 +347,7 @@ refined((space, setup, model))
 
 
 @pytest.mark.parametrize("calls", [0, 3, 11])
-def test_a_loop_that_is_killed_leaves_no_half_state_and_goes_on(study, calls):
+def test_a_loop_that_is_killed_leaves_no_half_state_and_goes_on(study: RecordedStudy, calls: int) -> None:
     space, _, model = study
     before = space.study.read_text()
     ended = subprocess.run(

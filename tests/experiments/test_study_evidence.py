@@ -2,11 +2,11 @@
 
 from heedful import Policy
 from heedful.experiments.study_evidence import table_evidence
-from heedful.protocol.table import Table, make_column
+from heedful.protocol.table import Column, Table, make_column
 from heedful.records import PassRecord, RecallRef
 
 
-def passes(source, answers):
+def passes(source: str, answers: str) -> Column:
     """Passes of one source that recalled one entry; `a` is right, and the first pass is unsure."""
     recalled = RecallRef(entry=f"of {source}", version="1", score=1.0)
     return make_column(
@@ -38,19 +38,19 @@ TABLE = Table(
 )
 
 
-def found(source, policy=None):
+def found(source: str, policy: Policy | None = None) -> dict[str, float]:
     return {one.task: one.utility for one in table_evidence(TABLE, source, policy)}
 
 
-def test_without_a_policy_every_row_counts():
+def test_without_a_policy_every_row_counts() -> None:
     assert found("worked") == {"t0": 0, "t1": 1, "t2": 1, "t3": 0}
 
 
-def test_a_later_source_is_judged_where_the_policy_asks_it():
+def test_a_later_source_is_judged_where_the_policy_asks_it() -> None:
     agree = Policy(threshold=0.0, sources=("rule", "worked"), combine="agree", guards=())
     assert found("rule", agree) == {"t0": -1, "t1": 0, "t2": 1, "t3": 1}
     assert found("worked", agree) == {"t0": 0, "t2": 1, "t3": 0}, "where rule says what the first pass said"
 
 
-def test_a_policy_that_does_not_ask_the_source_leaves_every_row():
+def test_a_policy_that_does_not_ask_the_source_leaves_every_row() -> None:
     assert found("worked", Policy(threshold=0.0, sources=("rule",), guards=())) == found("worked")

@@ -6,7 +6,7 @@ from heedful import UsageError, new_entry
 from heedful.governance.damage import DAMAGES, corrupted
 
 
-def damaged(kind, text):
+def damaged(kind: str, text: str) -> str | None:
     return DAMAGES[kind](text, random.Random(1))
 
 
@@ -39,19 +39,20 @@ def damaged(kind, text):
         ("negated-condition", "Green.", "Green."),
     ],
 )
-def test_damage_is_one_change_of_the_kind_it_says(kind, text, wrong):
+def test_damage_is_one_change_of_the_kind_it_says(kind: str, text: str, wrong: str) -> None:
     assert damaged(kind, text) == wrong
 
 
-def test_a_number_becomes_another_of_as_many_digits_everywhere():
+def test_a_number_becomes_another_of_as_many_digits_everywhere() -> None:
     wrong = damaged("wrong-number", "14 - 8 = 6. Answer: 6")
+    assert wrong is not None
     assert len(wrong) == len("14 - 8 = 6. Answer: 6")
     result, answer = wrong.partition(" = ")[2].split(". Answer: ")
     assert result == answer != "6"
     assert "14" not in wrong
 
 
-def test_an_exemplars_problem_stays_and_its_worked_answer_is_damaged():
+def test_an_exemplars_problem_stays_and_its_worked_answer_is_damaged() -> None:
     entry = new_entry("How many are left of 14 after 8?", kind="exemplar", response="14 - 8 = 6. Answer: 6")
     wrong = corrupted(entry)
     assert wrong.text == entry.text
@@ -60,12 +61,12 @@ def test_an_exemplars_problem_stays_and_its_worked_answer_is_damaged():
     assert wrong.digest != entry.digest
 
 
-def test_damage_is_the_same_every_time_and_keeps_the_length():
+def test_damage_is_the_same_every_time_and_keeps_the_length() -> None:
     entry = new_entry("What is left is the start minus what was used.", kind="rule", id="left")
     assert corrupted(entry, 3) == corrupted(entry, 3)
     assert abs(len(corrupted(entry).text) - len(entry.text)) <= 0.2 * len(entry.text)
 
 
-def test_what_cannot_be_damaged_is_a_users_mistake():
+def test_what_cannot_be_damaged_is_a_users_mistake() -> None:
     with pytest.raises(UsageError, match="nothing to damage"):
         corrupted(new_entry("Green.", kind="rule"))

@@ -20,7 +20,7 @@ from heedful.governance.exemplars import covering
 RULES = {"r1": "Add only what is of one kind.", "r2": "Read the last sentence first."}
 
 
-def test_the_writer_sees_both_attempts_and_the_list():
+def test_the_writer_sees_both_attempts_and_the_list() -> None:
     asked = lesson_prompt(AttemptGroup(task="t", question="How many?", right="3 - 1 = 2", wrong="3 + 1 = 4"))
     said = asked.messages[0].content
     assert "3 - 1 = 2" in said
@@ -45,7 +45,7 @@ def test_the_writer_sees_both_attempts_and_the_list():
         ('{"rule": "cut off', None),
     ],
 )
-def test_a_lesson_is_read_or_refused(text, rule):
+def test_a_lesson_is_read_or_refused(text: str, rule: str | None) -> None:
     assert read_lesson(text, "How many apples did he eat?") == rule
 
 
@@ -59,7 +59,7 @@ def test_a_lesson_is_read_or_refused(text, rule):
         ("Add first. How much is left comes last.", True),
     ],
 )
-def test_a_rule_with_a_name_or_a_number_of_the_problem_is_no_lesson(rule, general):
+def test_a_rule_with_a_name_or_a_number_of_the_problem_is_no_lesson(rule: str, general: bool) -> None:
     problem = "Rachel had 12 cookies and ate half of them. How many are left?"
     assert (read_lesson(json.dumps({"rule": rule}), problem) == rule) is general
 
@@ -83,11 +83,11 @@ def test_a_rule_with_a_name_or_a_number_of_the_problem_is_no_lesson(rule, genera
         ("I would add it.", None),
     ],
 )
-def test_a_change_is_read_or_refused(text, change):
+def test_a_change_is_read_or_refused(text: str, change: RuleChange | None) -> None:
     assert read_change(text, "Subtract what was eaten.", RULES) == change
 
 
-def test_changes_are_made_to_the_list():
+def test_changes_are_made_to_the_list() -> None:
     assert (
         changed(RULES, RuleChange(operation="add", rule="New one here, please."), 7)["r7"]
         == "New one here, please."
@@ -98,19 +98,19 @@ def test_changes_are_made_to_the_list():
     assert changed(RULES, RuleChange(operation="none"), 7) == RULES
 
 
-def test_a_rule_has_at_most_32_words():
+def test_a_rule_has_at_most_32_words() -> None:
     assert clean_rule("word " * MOST_WORDS) is not None
     assert clean_rule("word " * (MOST_WORDS + 1)) is None
 
 
-def test_a_group_needs_a_wrong_attempt_and_something_right():
+def test_a_group_needs_a_wrong_attempt_and_something_right() -> None:
     assert grouped([("a", True), ("b", False)], "w") == ("a", "b")
     assert grouped([("b", False)], "w") == ("w", "b")
     assert grouped([("b", False)], None) is None
     assert grouped([("a", True)], "w") is None
 
 
-def test_exemplars_cover_the_space_and_prefer_mistakes():
+def test_exemplars_cover_the_space_and_prefer_mistakes() -> None:
     """Two tight clusters and a loner: one of each first, then the cluster with mistakes."""
     points = np.array([[1, 0], [0.99, 0.14], [0, 1], [0.14, 0.99], [-1, 0]], dtype=float)
     points /= np.linalg.norm(points, axis=1, keepdims=True)

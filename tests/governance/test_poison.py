@@ -19,7 +19,7 @@ RULES = [
 ]
 
 
-def test_bad_entries_are_the_asked_share_in_all_kinds_and_the_good_stay():
+def test_bad_entries_are_the_asked_share_in_all_kinds_and_the_good_stay() -> None:
     mixed = spoiled(RULES, 0.3, list(KINDS), 0)
     assert mixed[: len(RULES)] == RULES
     bad = mixed[len(RULES) :]
@@ -33,29 +33,29 @@ def test_bad_entries_are_the_asked_share_in_all_kinds_and_the_good_stay():
     assert len({entry.id for entry in many}) == len(many)
 
 
-def test_poison_carries_an_order_and_the_words_of_an_entry_so_that_it_is_recalled():
+def test_poison_carries_an_order_and_the_words_of_an_entry_so_that_it_is_recalled() -> None:
     (bad,) = spoiled(RULES, 0.1, ["poisoned"], 0)[len(RULES) :]
     assert any(bad.text.startswith(rule.text) and bad.text != rule.text for rule in RULES)
 
 
-def test_stale_entries_say_something_else_than_the_one_they_come_from():
+def test_stale_entries_say_something_else_than_the_one_they_come_from() -> None:
     texts = {rule.text for rule in RULES}
     bad = spoiled(RULES, 0.5, ["stale", "contradictory"], 1)[len(RULES) :]
     assert all(entry.text not in texts for entry in bad)
 
 
-def test_a_bank_of_exemplars_gets_bad_exemplars():
+def test_a_bank_of_exemplars_gets_bad_exemplars() -> None:
     worked = [new_entry("3 and 4?", kind="exemplar", response="3 + 4 = 7. Answer: 7", id="a")]
     mixed = spoiled(worked, 0.85, list(KINDS), 0)
     assert all(entry.kind == "exemplar" and entry.response for entry in mixed)
 
 
-def test_the_same_seed_gives_the_same_bank():
+def test_the_same_seed_gives_the_same_bank() -> None:
     assert spoiled(RULES, 0.5, list(KINDS), 4) == spoiled(RULES, 0.5, list(KINDS), 4)
     assert spoiled(RULES, 0.0, list(KINDS), 4) == RULES
 
 
 @pytest.mark.parametrize(("rate", "kinds"), [(1.0, ["stale"]), (-0.1, ["stale"]), (0.3, ["rude"])])
-def test_what_makes_no_sense_is_refused(rate, kinds):
+def test_what_makes_no_sense_is_refused(rate: float, kinds: list[str]) -> None:
     with pytest.raises(UsageError):
         spoiled(RULES, rate, kinds, 0)

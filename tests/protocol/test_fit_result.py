@@ -2,6 +2,8 @@
 
 import json
 from math import inf
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,14 +23,14 @@ from heedful.protocol.workspace import write_json
 from heedful.types import Policy
 
 
-def test_a_policy_survives_json():
+def test_a_policy_survives_json() -> None:
     policy = Policy(threshold=float("inf"), sources=("a",), margins={"a": 0.1})
     assert read_policy(json.loads(json.dumps(policy_fields(policy)))) == policy
 
 
-def test_a_fit_survives_json_with_every_policy_in_it(tmp_path):
+def test_a_fit_survives_json_with_every_policy_in_it(tmp_path: Path) -> None:
     always = Policy(threshold=inf, sources=("bank",), margins={"bank": 0.1})
-    score = {"objective": 0.7, "held_out_objective": 0.6, "optimism": 0.1}
+    score: dict[str, Any] = {"objective": 0.7, "held_out_objective": 0.6, "optimism": 0.1}
     kind = PolicyKind("none", "gate", "mean", ("bank",))
     test = HarmTest(policy=always, objective=0.7, hurts_chosen_on=1, hurts=0, p_value=0.01, certified=True)
     found = FitResult(
@@ -45,7 +47,7 @@ def test_a_fit_survives_json_with_every_policy_in_it(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{}", '{"policy": 3}', '{"policy": {"first": "none"}}'])
-def test_a_file_that_is_no_fit_is_named(tmp_path, text):
+def test_a_file_that_is_no_fit_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "fit.json").write_text(text)
     with pytest.raises(UsageError, match=r"fit\.json cannot be read by this version"):
         read_fit(tmp_path / "fit.json")

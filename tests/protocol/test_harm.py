@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from heedful.protocol.budget_scores import BudgetScore, expected_hurts, hurts_of
@@ -11,7 +12,8 @@ from heedful.protocol.fit_result import BASELINE, PolicyKind
 from heedful.protocol.harm import fit_within_limit, halves
 from heedful.protocol.replay import Replayer, features
 from heedful.protocol.study import FitSettings
-from heedful.protocol.table import Table, make_column
+from heedful.protocol.table import Column, Table, make_column
+from heedful.types import Calibrator
 from tests.protocol.worlds import world
 
 HARM = FitSettings(
@@ -25,7 +27,7 @@ HARM = FitSettings(
 )
 
 
-def test_a_harmless_bank_is_certified_and_a_harmful_one_is_not():
+def test_a_harmless_bank_is_certified_and_a_harmful_one_is_not() -> None:
     rng = np.random.default_rng(7)
     good = fit_within_limit(world(rng, 600, help_rate=0.4, hurt_rate=0.005, telling=0.3), ["bank"], HARM)
     assert good.policy.sources == ("bank",)
@@ -35,7 +37,7 @@ def test_a_harmless_bank_is_certified_and_a_harmful_one_is_not():
     assert not any(one.certified for one in bad.certificate.path[1:])
 
 
-def test_when_nothing_can_be_certified_the_baseline_is_chosen_and_said():
+def test_when_nothing_can_be_certified_the_baseline_is_chosen_and_said() -> None:
     rng = np.random.default_rng(10)
     few = world(rng, 60, help_rate=0.4, hurt_rate=0.0, telling=0.3)
     fitted = fit_within_limit(few, ["bank"], replace(HARM, harm_limit=0.01))
@@ -44,7 +46,7 @@ def test_when_nothing_can_be_certified_the_baseline_is_chosen_and_said():
     assert fitted.certificate.path[0].hurts == 0, "36 rows without harm are too few to certify 1%"
 
 
-def test_the_rows_that_choose_are_not_the_rows_that_test():
+def test_the_rows_that_choose_are_not_the_rows_that_test() -> None:
     rng = np.random.default_rng(8)
     rows = world(rng, 300, help_rate=0.3, hurt_rate=0.02, telling=0.3)
     fitted = fit_within_limit(rows, ["bank"], HARM)
@@ -63,8 +65,8 @@ def test_the_rows_that_choose_are_not_the_rows_that_test():
     assert [one.hurts for one in other.path] != [one.hurts for one in certificate.path]
 
 
-def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():
-    def judged(family, signal, hurts, changes):
+def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many() -> None:
+    def judged(family: str, signal: str, hurts: int, changes: int) -> BudgetScore:
         kind = PolicyKind("none", family, signal, ("bank",))
         return BudgetScore(
             kind=kind,
@@ -92,7 +94,7 @@ def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many():
     assert found["timid"] < found["lucky"], "fewer changes, less harm to expect"
 
 
-def test_seeds_of_a_task_count_once_in_the_certificate():
+def test_seeds_of_a_task_count_once_in_the_certificate() -> None:
     rng = np.random.default_rng(12)
     rows = world(rng, 120, help_rate=0.4, hurt_rate=0.0, telling=0.3)
     thrice = Table(tasks=rows.tasks[:40] * 3, seeds=(0,) * 40 + (1,) * 40 + (2,) * 40, columns=rows.columns)
@@ -104,11 +106,13 @@ def test_seeds_of_a_task_count_once_in_the_certificate():
 class QuickReplayer(Replayer):
     """Calibrates in arrays: a rate over 20,000 rows does not depend on the last bit."""
 
-    def __init__(self, table):
+    def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.known = {}
+        self.known: dict[tuple[int, int], dict[str, NDArray[np.float64]]] = {}
 
-    def _confidence(self, signal, column, first, calibrator):
+    def _confidence(
+        self, signal: str, column: Column, first: Column | None, calibrator: Calibrator | None
+    ) -> NDArray[np.float64]:
         if calibrator is None:
             return super()._confidence(signal, column, first, calibrator)
         values = self.features(column, first)
@@ -116,7 +120,7 @@ class QuickReplayer(Replayer):
         z = calibrator.bias + ((seen - calibrator.means) / calibrator.scales) @ np.array(calibrator.weights)
         return expit(z)
 
-    def features(self, column, first):
+    def features(self, column: Column, first: Column | None) -> dict[str, NDArray[np.float64]]:
         if (id(column), id(first)) not in self.known:
             rows = features(column, first)
             self.known[id(column), id(first)] = {
@@ -131,8 +135,9 @@ class QuickReplayer(Replayer):
     [(2000, HARM), (300, replace(HARM, calibrated=True, firsts=None))],
     ids=["thresholds", "calibrators and memory first"],
 )
-def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies, settings):
+def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies: int, settings: FitSettings) -> None:
     """Synthetic studies whose risky policies harm just around the limit."""
+    assert HARM.harm_limit is not None
     rng = np.random.default_rng(9)
     broken, used = 0, 0
     big = QuickReplayer(world(rng, 20_000, help_rate=0.3, hurt_rate=0.12, telling=0.25))

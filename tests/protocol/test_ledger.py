@@ -5,28 +5,31 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from heedful import ModelError, RequestError, ScriptedModel, StoreError
+from heedful.models.scripted import Reply
 from heedful.protocol.ledger import Ledger, read_row, written_row
 from heedful.protocol.record import Recorder, Recording
-from heedful.types import Traits, Usage
+from heedful.types import Decode, Prompt, Traits, Usage
 from tests.making import ledger_row
 from tests.protocol.making import Letters, recorded, sources
 
 ROW = ledger_row("none", "t", text="é\u2028", answer="a", usage=Usage(prompt_tokens=3))
 
 
-def model(text="a", **settings):
+def model(text: str = "a", **settings: Any) -> ScriptedModel:
     return ScriptedModel(script=lambda prompt: (text, -0.5), **settings)
 
 
-def test_a_row_comes_back_as_it_was(tmp_path):
+def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_row(written_row(ROW).rstrip(b"\n")) == ROW
 
 
-def test_every_pass_is_decoded_once_and_resuming_decodes_nothing(tmp_path):
+def test_every_pass_is_decoded_once_and_resuming_decodes_nothing(tmp_path: Path) -> None:
     first, again = model(), model()
     ledger = recorded(tmp_path / "l.jsonl", first, sources(), 5)
     assert len(ledger.passes) == 5 * 7
@@ -35,7 +38,7 @@ def test_every_pass_is_decoded_once_and_resuming_decodes_nothing(tmp_path):
     assert again.prompts == []
 
 
-def test_a_damaged_row_is_named_and_only_it_is_recorded_again(tmp_path):
+def test_a_damaged_row_is_named_and_only_it_is_recorded_again(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     recorded(path, model(), {"none": sources()["none"]}, 4)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -47,7 +50,7 @@ def test_a_damaged_row_is_named_and_only_it_is_recorded_again(tmp_path):
     assert (len(again.prompts), len(ledger.passes)) == (1, 4)
 
 
-def test_a_row_cut_in_the_middle_does_not_swallow_the_next(tmp_path):
+def test_a_row_cut_in_the_middle_does_not_swallow_the_next(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     recorded(path, model(), {"none": sources()["none"]}, 3)
     path.write_bytes(path.read_bytes()[:-20])
@@ -60,27 +63,28 @@ def test_a_row_cut_in_the_middle_does_not_swallow_the_next(tmp_path):
 class Full(io.BytesIO):
     """A disk with room for so many bytes more."""
 
-    def __init__(self, file, room):
+    def __init__(self, file: IO[bytes], room: int) -> None:
         super().__init__()
         self.file, self.room = file, room
 
-    def write(self, data):
+    def write(self, data: Any) -> int:
         part = data[: self.room]
         self.room -= len(part)
         return self.file.write(part)
 
-    def fileno(self):
+    def fileno(self) -> int:
         return self.file.fileno()
 
-    def close(self):
+    def close(self) -> None:
         self.file.close()
         super().close()
 
 
-def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path):
+def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     rows = [replace(ROW, task=f"t{n}") for n in range(3)]
     with Ledger(path) as ledger:
+        assert ledger._file is not None
         disk = ledger._file = Full(ledger._file, len(written_row(rows[0])) + 10)
         ledger.append(rows[0])
         with pytest.raises(StoreError, match="no space for a whole row"):
@@ -93,7 +97,7 @@ def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no flock")
-def test_two_processes_do_not_record_to_one_ledger(tmp_path):
+def test_two_processes_do_not_record_to_one_ledger(tmp_path: Path) -> None:
     with (
         Ledger(tmp_path / "l.jsonl"),
         pytest.raises(StoreError, match="another process is writing"),
@@ -102,7 +106,7 @@ def test_two_processes_do_not_record_to_one_ledger(tmp_path):
         pass
 
 
-def test_another_prompt_or_model_is_recorded_anew(tmp_path):
+def test_another_prompt_or_model_is_recorded_anew(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     recorded(path, model(), {"none": sources()["none"]}, 3)
     other = model(traits=Traits(name="other", fingerprint="other"))
@@ -118,7 +122,7 @@ def test_another_prompt_or_model_is_recorded_anew(tmp_path):
     assert ledger.passes["fit", 0, "one", "fit0"].record.status == "decoded"
 
 
-def test_going_back_to_an_earlier_prompt_decodes_nothing(tmp_path):
+def test_going_back_to_an_earlier_prompt_decodes_nothing(tmp_path: Path) -> None:
     path, asked = tmp_path / "l.jsonl", model()
     loud = {name: sources()[name] for name in ("none", "one")}
     silent = {name: sources(frozenset(["fit q0?"]))[name] for name in ("none", "one")}
@@ -128,7 +132,7 @@ def test_going_back_to_an_earlier_prompt_decodes_nothing(tmp_path):
     assert ledger.passes["fit", 0, "one", "fit0"].record.status == "decoded"
 
 
-def test_what_a_parent_recorded_is_copied_not_decoded(tmp_path):
+def test_what_a_parent_recorded_is_copied_not_decoded(tmp_path: Path) -> None:
     asked = model()
     kept = {name: sources()[name] for name in ("none", "one")}
     parent = recorded(tmp_path / "parent.jsonl", asked, kept, 3)
@@ -142,7 +146,7 @@ def test_what_a_parent_recorded_is_copied_not_decoded(tmp_path):
     assert Ledger(tmp_path / "child.jsonl").passes == parent.passes
 
 
-def test_a_verified_answer_keeps_its_signals_when_the_first_pass_was_remembered(tmp_path):
+def test_a_verified_answer_keeps_its_signals_when_the_first_pass_was_remembered(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     yes = ScriptedModel(script=lambda p: "yes" if "correct?" in p.messages[-1].content else ("a", -0.5))
     recorded(path, yes, {"none": sources()["none"]}, 2)
@@ -152,10 +156,10 @@ def test_a_verified_answer_keeps_its_signals_when_the_first_pass_was_remembered(
     assert (row.calls, row.signals, row.answer) == (1, base.signals, base.answer)
 
 
-def test_an_endpoint_that_is_gone_stops_the_recording_and_what_was_recorded_is_kept(tmp_path):
+def test_an_endpoint_that_is_gone_stops_the_recording_and_what_was_recorded_is_kept(tmp_path: Path) -> None:
     path, seen = tmp_path / "l.jsonl", []
 
-    def script(prompt):
+    def script(prompt: Prompt) -> Reply:
         seen.append(prompt)
         return ModelError("the endpoint is gone") if len(seen) > 4 else ("a", -0.5)
 
@@ -165,14 +169,16 @@ def test_an_endpoint_that_is_gone_stops_the_recording_and_what_was_recorded_is_k
     assert len(Ledger(path).passes) == 4
 
 
-def refusing(question, error):
+def refusing(question: str, error: Exception) -> ScriptedModel:
     return ScriptedModel(
         script=lambda prompt: error if question in prompt.messages[-1].content else ("a", -0.5)
     )
 
 
 @pytest.mark.parametrize("error", [RequestError("too long"), ModelError("did not answer within 9 s")])
-def test_a_row_that_the_endpoint_refuses_is_a_failed_pass_and_the_recording_goes_on(tmp_path, error):
+def test_a_row_that_the_endpoint_refuses_is_a_failed_pass_and_the_recording_goes_on(
+    tmp_path: Path, error: ModelError | RequestError
+) -> None:
     path, named = tmp_path / "l.jsonl", sources()
     kept = {name: named[name] for name in ("none", "one", "reflect")}
     ledger = recorded(path, refusing("fit q1?", error), kept, 4)
@@ -192,7 +198,7 @@ def test_a_row_that_the_endpoint_refuses_is_a_failed_pass_and_the_recording_goes
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path):
+def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     path.symlink_to("/dev/full")
     ledger = Ledger(tmp_path / "other.jsonl")
@@ -225,11 +231,12 @@ recorded(ledger_path, ScriptedModel(script=script), {"none": named["none"], "one
 """
 
 
-def test_kill_9_while_recording_loses_nothing_that_was_written(tmp_path):
+def test_kill_9_while_recording_loses_nothing_that_was_written(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     told = set()
     for kill_after in (1, 7, 30, 90, 200):
         child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
         for count, line in enumerate(child.stdout, start=1):
             told.add(tuple(line.split()))
             if count >= kill_after:
@@ -245,19 +252,22 @@ def test_kill_9_while_recording_loses_nothing_that_was_written(tmp_path):
     assert len(again.prompts) <= 800 - len(told)
 
 
-def test_slots_are_kept_full_and_never_exceeded(tmp_path):
+def test_slots_are_kept_full_and_never_exceeded(tmp_path: Path) -> None:
     running, most = 0, 0
 
     class Counting:
         traits = Traits(name="c", fingerprint="c")
 
-        async def decode(self, prompt):
+        async def decode(self, prompt: Prompt) -> Decode:
             nonlocal running, most
             running += 1
             most = max(most, running)
             await asyncio.sleep(0)
             running -= 1
             return await model().decode(prompt)
+
+        async def aclose(self) -> None:
+            """Nothing to close."""
 
     benchmark = Letters(12)
     items, kept = benchmark.load(tmp_path, "fit"), {"none": sources()["none"]}

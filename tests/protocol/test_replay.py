@@ -1,9 +1,11 @@
 """The live controller and the replay decide identically."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from heedful import Controller, Policy, PolicyError, ScriptedModel
 from heedful.decisions import policy_fields, read_policy
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
-from tests.protocol.making import Letters, policies, recorded, sources, worlds
+from tests.protocol.making import Letters, World, policies, recorded, sources, worlds
 
 N = 3
 
@@ -25,7 +27,7 @@ NAMES = st.sampled_from([{}, {"one": "first", "two": "sources"}, {"one": "bias",
 def renamed(policy: Policy, names: dict[str, str]) -> Policy:
     """The policy with other names for its sources."""
 
-    def named(by_source):
+    def named(by_source: Mapping[str, Any] | None) -> Any:
         return by_source and {names.get(name, name): value for name, value in by_source.items()}
 
     calibrators = policy.calibrators
@@ -40,7 +42,9 @@ def renamed(policy: Policy, names: dict[str, str]) -> Policy:
 
 @settings(max_examples=300)
 @given(world=worlds(N), policy=policies(), names=NAMES)
-def test_replaying_the_ledger_decides_exactly_as_the_live_controller(world, policy, names):
+def test_replaying_the_ledger_decides_exactly_as_the_live_controller(
+    world: World, policy: Policy, names: dict[str, str]
+) -> None:
     model, silent = world
     named = {names.get(name, name): source for name, source in sources(silent).items()}
     policy = renamed(policy, names)
@@ -61,7 +65,7 @@ def test_replaying_the_ledger_decides_exactly_as_the_live_controller(world, poli
 
 
 @pytest.mark.parametrize("signal", ["agreement", "ptrue"])
-def test_a_signal_that_asks_the_model_again_is_not_replayed(tmp_path, signal):
+def test_a_signal_that_asks_the_model_again_is_not_replayed(tmp_path: Path, signal: str) -> None:
     model = ScriptedModel(script=lambda prompt: ("a", -0.5))
     ledger = recorded(tmp_path / "ledger.jsonl", model, sources(), N)
     replayer = Replayer(read_table(ledger, "fit", [f"fit{i}" for i in range(N)], [0]))
@@ -71,7 +75,7 @@ def test_a_signal_that_asks_the_model_again_is_not_replayed(tmp_path, signal):
 
 
 @given(world=worlds(N), policy=policies())
-def test_a_sweep_counts_what_replaying_each_threshold_counts(world, policy):
+def test_a_sweep_counts_what_replaying_each_threshold_counts(world: World, policy: Policy) -> None:
     model, silent = world
     with TemporaryDirectory() as folder:
         ledger = recorded(Path(folder) / "ledger.jsonl", model, sources(silent), N)

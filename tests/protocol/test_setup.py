@@ -1,5 +1,7 @@
 """What a study is made ready with, and what it refuses."""
 
+from pathlib import Path
+
 import pytest
 
 from heedful import (
@@ -11,14 +13,14 @@ from heedful.protocol.setup import prepare
 from heedful.protocol.workspace import open_workspace
 
 
-def test_a_test_question_inside_a_bank_is_refused(study):
+def test_a_test_question_inside_a_bank_is_refused(study: Path) -> None:
     (study.parent / "notes.txt").write_text("what is on shelf 1007?\n")
     with pytest.raises(LeakError, match="contains questions of the fit or the test side") as caught:
         prepare(open_workspace(study, study.parent / "out").study, None)
     assert caught.value.exit_code == 4
 
 
-def test_benchmark_data_that_are_not_there_are_named(tmp_path, monkeypatch):
+def test_benchmark_data_that_are_not_there_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HEEDFUL_DATA", raising=False)
     (tmp_path / "s.toml").write_text('name = "s"\nbenchmark = "svamp"\n[sources.retry]\nkind = "retry"\n')
     with pytest.raises(MissingError, match="set HEEDFUL_DATA or use --data"):

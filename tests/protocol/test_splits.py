@@ -9,7 +9,7 @@ from heedful.protocol.splits import Splits
 from heedful.types import Item
 
 
-def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank():
+def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank() -> None:
     test = Item(id="t", question="Which bird swims?", answer="A")
     bank = [
         new_entry(f"{question}\nA. penguin\nB. lark", kind="exemplar", response="Answer: A", id=question)
@@ -20,7 +20,7 @@ def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank():
 
 
 @pytest.mark.parametrize("place", ["fit", "test", "test_side"])
-def test_a_question_is_found_within_an_entry_of_a_bank(place):
+def test_a_question_is_found_within_an_entry_of_a_bank(place: str) -> None:
     question = Item(id="q", question="Which of these birds swims best under water?", answer="A")
     asked = Splits(**{"fit": (), "test": (), "pool": (), place: (question,)})
     bank = [
@@ -31,7 +31,7 @@ def test_a_question_is_found_within_an_entry_of_a_bank(place):
     assert [entry.id for entry in asked.unasked(bank)] == ["another"]
 
 
-def test_a_short_question_within_a_longer_entry_is_not_taken_for_it():
+def test_a_short_question_within_a_longer_entry_is_not_taken_for_it() -> None:
     short = Item(id="q", question="Who swims?", answer="A")
     bank = [new_entry("Ask yourself: who swims? Most birds do not.", kind="rule", id="rule")]
     assert Splits(fit=(short,), test=(), pool=()).unasked(bank) == bank

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import prepare
@@ -11,7 +12,7 @@ from heedful.protocol.workspace import open_workspace
 from tests.protocol.shelves import ROWS, STUDY, nobody, shelf_model
 
 
-def test_the_time_left_counts_sources_that_have_not_begun(study):
+def test_the_time_left_counts_sources_that_have_not_begun(study: Path) -> None:
     study.write_text(STUDY.partition("[sources.retry]")[0])
     space = open_workspace(study, study.parent / "out")
     setup = prepare(space.study, None)

@@ -1,5 +1,7 @@
 """What is wrong with a study file is said in one sentence."""
 
+from pathlib import Path
+
 import pytest
 
 from heedful import (
@@ -53,7 +55,7 @@ from tests.protocol.shelves import ROWS, STUDY
         (STUDY.replace('"test.jsonl"', '"empty.jsonl"'), "no rows on the test side"),
     ],
 )
-def test_a_wrong_study_file_gets_one_clear_sentence(study, text, complaint):
+def test_a_wrong_study_file_gets_one_clear_sentence(study: Path, text: str, complaint: str) -> None:
     study.write_text(text)
     (study.parent / "empty.jsonl").write_text("")
     with pytest.raises((UsageError, MissingError), match=complaint) as caught:

@@ -2,7 +2,9 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ from heedful import (
     ScriptedModel,
 )
 from heedful.evaluation.study_data import read_study_data
-from heedful.models.scripted import SCRIPTED
+from heedful.models.scripted import SCRIPTED, Reply
 from heedful.protocol.events import read_events
 from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
@@ -23,12 +25,14 @@ from heedful.protocol.setup import prepare
 from heedful.protocol.status import status_of
 from heedful.protocol.table import read_table
 from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record
-from heedful.protocol.workspace import open_workspace, read_json, write_json
+from heedful.protocol.workspace import Workspace, open_workspace, read_json, write_json
 from heedful.report.write import write_report
+from heedful.types import Prompt
+from tests.making import PreparedStudy, reply_of
 from tests.protocol.shelves import QUICK, ROWS, STUDY, nobody, shelf_model, through_lock
 
 
-def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
+def test_a_study_runs_from_its_file_to_an_opened_test_side(study: Path) -> None:
     model = shelf_model()
     space, setup = through_lock(study, model)
     fitted = read_fit(space.fit)
@@ -45,7 +49,7 @@ def test_a_study_runs_from_its_file_to_an_opened_test_side(study):
     assert (found.locked, found.test_openings, found.seconds_left) == (True, 1, 0)
 
 
-def test_a_second_opening_is_logged_and_costs_no_call(locked):
+def test_a_second_opening_is_logged_and_costs_no_call(locked: PreparedStudy) -> None:
     model = shelf_model()
     space, setup = locked
     asyncio.run(open_test_side(space, setup, model, nobody))
@@ -55,14 +59,14 @@ def test_a_second_opening_is_logged_and_costs_no_call(locked):
     assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
 
 
-def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_again(study):
+def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_again(study: Path) -> None:
     study.write_text(QUICK)
     whole = shelf_model()
     refused = ("shelf 0?", "shelf 7?", "shelf 1003?")  # the first question of all is among them
 
-    def picky(prompt):
+    def picky(prompt: Prompt) -> Reply:
         asked = " ".join(message.content for message in prompt.messages)
-        return RequestError("content filter") if any(r in asked for r in refused) else whole.script(prompt)
+        return RequestError("content filter") if any(r in asked for r in refused) else reply_of(whole, prompt)
 
     model = ScriptedModel(script=picky)
     space, setup = through_lock(study, model)
@@ -86,13 +90,13 @@ def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_agai
     assert write_report(space).summary["test_openings"] == 1
 
 
-def test_going_on_after_an_interruption_is_not_another_opening(locked):
+def test_going_on_after_an_interruption_is_not_another_opening(locked: PreparedStudy) -> None:
     space, setup = locked
     whole, asked = shelf_model(), []
 
-    def breaks_off(prompt):
+    def breaks_off(prompt: Prompt) -> Reply:
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else reply_of(whole, prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setup, ScriptedModel(script=breaks_off), nobody))
@@ -109,7 +113,7 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked):
     assert status_of(space, setup).test_openings == 1
 
 
-def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
+def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked: PreparedStudy) -> None:
     space, setup = locked
     asleep = ScriptedModel(script=lambda prompt: ModelError("asleep"))
     with pytest.raises(ModelError):
@@ -117,12 +121,12 @@ def test_an_endpoint_that_fails_at_once_does_not_open_the_test_side(locked):
     assert [event.event for event in read_events(space.events)] == ["locked"]
 
 
-def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_again(study):
+def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_again(study: Path) -> None:
     text = STUDY.partition("[sources.other]")[0]
     study.write_text(text.replace('metric = "text"', 'metric = "exact"\nanswer_pattern = "(item)"'))
     model = shelf_model()
 
-    def recorded():
+    def recorded() -> tuple[int, int]:
         space = open_workspace(study, study.parent / "out")
         before = len(model.prompts)
         ledger = asyncio.run(record(space, prepare(space.study, None), model, "fit", nobody))
@@ -140,7 +144,7 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
 
 
 @pytest.mark.parametrize("change", ["entry", "placement", "model", "targets", "pattern", "scores"])
-def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
+def test_passes_of_another_bank_prompt_or_model_are_not_locked(study: Path, change: str) -> None:
     study.write_text(QUICK)
     space = open_workspace(study, study.parent / "out")
     model = shelf_model()
@@ -170,7 +174,7 @@ def test_passes_of_another_bank_prompt_or_model_are_not_locked(study, change):
         asyncio.run(lock_study(space, setup, model))
 
 
-def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
+def test_test_passes_that_were_there_before_the_lock_are_told(locked: PreparedStudy, tmp_path: Path) -> None:
     space, setup = locked
     model = shelf_model()
     asyncio.run(open_test_side(space, setup, model, nobody))
@@ -188,7 +192,7 @@ def test_test_passes_that_were_there_before_the_lock_are_told(locked, tmp_path):
     assert write_report(again).text.startswith(f"{seen:,} passes of the test side had been recorded before")
 
 
-def test_every_choice_under_a_harm_limit_is_counted(study):
+def test_every_choice_under_a_harm_limit_is_counted(study: Path) -> None:
     study.write_text(QUICK + "harm_limit = 0.2\n")
     space, _ = through_lock(study, shelf_model())
     assert read_lock(space.lock).choices == 1
@@ -207,7 +211,7 @@ def test_every_choice_under_a_harm_limit_is_counted(study):
     assert "3 policies were chosen under a harm limit" in (again.folder / "report.html").read_text()
 
 
-def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
+def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study: Path) -> None:
     text = QUICK.partition("[sources.other]")[0] + '[fit]\nsignals = ["mean"]\n'
     study.write_text(text.replace('bank = "notes.txt"', 'bank = "notes.txt"\nsides = ["fit"]'))
     space, _ = through_lock(study, shelf_model())
@@ -215,15 +219,15 @@ def test_a_bank_that_is_not_asked_on_the_test_side_is_not_chosen(study):
     assert (policy.first, policy.sources) == ("none", ())
 
 
-def test_several_seeds_are_recorded_source_by_source(study):
+def test_several_seeds_are_recorded_source_by_source(study: Path) -> None:
     study.write_text("seeds = [0, 1]\n" + STUDY.partition("[sources.other]")[0])
     space = open_workspace(study, study.parent / "out")
     setup = prepare(space.study, None)
     whole, asked = shelf_model(), []
 
-    def breaks_off(prompt):
+    def breaks_off(prompt: Prompt) -> Reply:
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else reply_of(whole, prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(record(space, setup, ScriptedModel(script=breaks_off), "fit", nobody))
@@ -231,37 +235,39 @@ def test_several_seeds_are_recorded_source_by_source(study):
     assert list(read_table(Ledger(space.ledger), "fit", fit, [0, 1]).columns) == ["none"]
 
 
-def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(locked):
+def test_a_locked_study_is_not_locked_again_and_the_policy_is_the_one_that_serves(
+    locked: PreparedStudy,
+) -> None:
     space, setup = locked
     with pytest.raises(LockError, match="stays locked"):
         asyncio.run(lock_study(space, setup, shelf_model()))
     assert read_lock(space.lock).policy == read_fit(space.fit).policy
 
 
-def change_bank(space):
+def change_bank(space: Workspace) -> None:
     (space.folder / "notes.txt").write_text("Shelf 1 holds nothing.\n")
 
 
-def change_question(space):
+def change_question(space: Workspace) -> None:
     file = space.folder / "test.jsonl"
     file.write_text(file.read_text().replace("shelf 1000?", "shelf 1001 again?"))
 
 
-def change_prompt(space):
+def change_prompt(space: Workspace) -> None:
     space.study.write_text(
         space.study.read_text().replace('metric = "text"', 'metric = "text"\ninstructions = "Hm."')
     )
 
 
-def change_placement(space):
+def change_placement(space: Workspace) -> None:
     space.study.write_text(space.study.read_text().replace('"before"', '"system"'))
 
 
-def change_seeds(space):
+def change_seeds(space: Workspace) -> None:
     space.study.write_text("seeds = [0, 1]\n" + space.study.read_text())
 
 
-def change_ledger(space):
+def change_ledger(space: Workspace) -> None:
     lines = space.ledger.read_text().splitlines(keepends=True)
     space.ledger.write_text("".join(lines[:-1]))
 
@@ -277,7 +283,9 @@ def change_ledger(space):
         (change_ledger, "fit passes"),
     ],
 )
-def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
+def test_the_test_side_stays_closed_when_something_moved(
+    locked: PreparedStudy, change: Callable[[Workspace], object], names: str
+) -> None:
     model = shelf_model()
     space, _ = locked
     change(space)
@@ -286,7 +294,7 @@ def test_the_test_side_stays_closed_when_something_moved(locked, change, names):
     assert [e.event for e in read_events(space.events)] == ["locked"]
 
 
-def fitted_only(study):
+def fitted_only(study: Path) -> Workspace:
     study.write_text(QUICK)
     space = open_workspace(study, study.parent / "out")
     setup = prepare(space.study, None)
@@ -295,12 +303,12 @@ def fitted_only(study):
     return space
 
 
-def edit_policy(space):
+def edit_policy(space: Workspace) -> None:
     fitted = read_json(space.fit, "")
     write_json(space.fit, {**fitted, "policy": {**fitted["policy"], "threshold": "always"}})
 
 
-def change_study(old, new):
+def change_study(old: str, new: str) -> Callable[[Workspace], object]:
     return lambda space: space.study.write_text(space.study.read_text().replace(old, new))
 
 
@@ -313,7 +321,9 @@ def change_study(old, new):
         change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\n', ""),
     ],
 )
-def test_a_policy_that_was_chosen_otherwise_is_not_locked(study, change):
+def test_a_policy_that_was_chosen_otherwise_is_not_locked(
+    study: Path, change: Callable[[Workspace], object]
+) -> None:
     space = fitted_only(study)
     change(space)
     with pytest.raises(LockError, match="run heedful study fit again"):
@@ -322,7 +332,7 @@ def test_a_policy_that_was_chosen_otherwise_is_not_locked(study, change):
 
 
 @pytest.mark.parametrize("lines", [0, 1])
-def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
+def test_an_event_log_that_lost_its_end_is_not_reported_from(locked: PreparedStudy, lines: int) -> None:
     space, setup = locked
     asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
     read_study_data(space)
@@ -332,7 +342,7 @@ def test_an_event_log_that_lost_its_end_is_not_reported_from(locked, lines):
         read_study_data(space)
 
 
-def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked):
+def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked: PreparedStudy) -> None:
     space, setup = locked
     asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
     row = next(Ledger(space.ledger).of("test", "none"))
@@ -342,7 +352,7 @@ def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(lock
         read_study_data(space)
 
 
-def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study):
+def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study: Path) -> None:
     space = open_workspace(study, study.parent / "out")
     silent = shelf_model(traits=replace(SCRIPTED, logprobs=False))
     with pytest.raises(LogprobError, match="nothing was recorded"):

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from math import inf
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from heedful.report.write import write_report
 from heedful.types import Policy
 from tests.evaluation.making import SAID, lock_of, make_study
 from tests.evaluation.recount import decide, recount, rows_of
+from tests.report.conftest import ReportedStudy
 
 FILES = ("report.html", "report.md", "report.tex", "report.json")
 FIXED = ("arms", "delta", "mcnemar_p", "oracle", "gap_close", "model_calls", "rerun_calls", "test_openings")
@@ -27,21 +29,24 @@ VOID = {"meta", "br", "img", "input", "hr", "link"}
 class Checked(HTMLParser):
     """Notes what is never closed, and every address outside the page."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.open, self.wrong, self.addresses, self.ids = [], [], [], []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str | None] = []
 
-    def handle_starttag(self, tag, attrs):
-        self.addresses += [v for k, v in attrs if k in ("src", "href", "xlink:href", "action", "data")]
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "action", "data")]
         self.ids += [v for k, v in attrs if k == "id"]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attrs):
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.ids += [v for k, v in attrs if k == "id"]
-        self.addresses += [v for k, v in attrs if k in ("src", "href", "xlink:href")]
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         if not self.open or self.open.pop() != tag:
             self.wrong.append(tag)
 
@@ -51,7 +56,7 @@ def read(space: Workspace, name: str) -> str:
 
 
 def arms_of(space: Workspace) -> dict[str, Policy]:
-    def control(name):
+    def control(name: str) -> Policy:
         return Policy(threshold=inf, sources=(name,), guards=())
 
     return {
@@ -64,7 +69,7 @@ def arms_of(space: Workspace) -> dict[str, Policy]:
     }
 
 
-def test_a_report_is_the_same_bytes_in_every_folder(study, tmp_path):
+def test_a_report_is_the_same_bytes_in_every_folder(study: ReportedStudy, tmp_path: Path) -> None:
     space, _ = study
     other = Workspace(tmp_path / "elsewhere")
     other.folder.mkdir()
@@ -75,7 +80,7 @@ def test_a_report_is_the_same_bytes_in_every_folder(study, tmp_path):
         assert (other.folder / name).read_bytes() == (space.folder / name).read_bytes(), name
 
 
-def test_the_summary_has_its_fixed_keys_first_and_is_the_json_file(study):
+def test_the_summary_has_its_fixed_keys_first_and_is_the_json_file(study: ReportedStudy) -> None:
     space, built = study
     assert tuple(built.summary)[: len(FIXED)] == FIXED
     assert json.loads(read(space, "report.json")) == json.loads(json.dumps(built.summary, allow_nan=False))
@@ -84,7 +89,7 @@ def test_the_summary_has_its_fixed_keys_first_and_is_the_json_file(study):
     assert {"value", "low", "high"} <= set(built.summary["delta"])
 
 
-def test_every_arm_counts_as_a_plain_recount_does(study):
+def test_every_arm_counts_as_a_plain_recount_does(study: ReportedStudy) -> None:
     space, built = study
     rows = rows_of(space)
     for name, policy in arms_of(space).items():
@@ -97,7 +102,7 @@ def test_every_arm_counts_as_a_plain_recount_does(study):
         assert arm["seconds_per_task"] == pytest.approx(counted.seconds / counted.n), name
 
 
-def test_every_component_counts_as_a_plain_recount_does(study):
+def test_every_component_counts_as_a_plain_recount_does(study: ReportedStudy) -> None:
     space, built = study
     policies = built.summary["components"]["policies"]
     assert {"gate-rule", "choose-exemplar", "cascade-rule-exemplar", "cascade-exemplar-rule"} <= set(policies)
@@ -109,7 +114,7 @@ def test_every_component_counts_as_a_plain_recount_does(study):
         assert arm["seconds_per_task"] == pytest.approx(counted.seconds / counted.n), name
 
 
-def test_the_oracle_is_right_wherever_the_policy_had_a_right_answer_on_offer(study):
+def test_the_oracle_is_right_wherever_the_policy_had_a_right_answer_on_offer(study: ReportedStudy) -> None:
     space, built = study
     policy = arms_of(space)["heedful"]
     offered = 0
@@ -126,7 +131,7 @@ def test_the_oracle_is_right_wherever_the_policy_had_a_right_answer_on_offer(stu
     assert built.summary["gap_close"] == pytest.approx((mine - base) / (offered / 300 - base))
 
 
-def test_model_calls_are_those_of_the_ledger(study):
+def test_model_calls_are_those_of_the_ledger(study: ReportedStudy) -> None:
     space, built = study
     lock = read_json(space.lock, "")
     assert built.summary["model_calls"] == sum(
@@ -136,7 +141,7 @@ def test_model_calls_are_those_of_the_ledger(study):
     assert "at least one call per policy and row" in read(space, "report.html")
 
 
-def test_passes_of_an_earlier_prompt_were_calls_too(tmp_path):
+def test_passes_of_an_earlier_prompt_were_calls_too(tmp_path: Path) -> None:
     space = make_study(tmp_path / "before", n=40)
     now = write_report(space).summary
     rows = list(Ledger(space.ledger).passes.values())
@@ -151,7 +156,9 @@ def test_passes_of_an_earlier_prompt_were_calls_too(tmp_path):
     assert then["arms"] == now["arms"]
 
 
-def test_one_opening_raises_no_alarm_and_a_second_one_does(study, one_bank):
+def test_one_opening_raises_no_alarm_and_a_second_one_does(
+    study: ReportedStudy, one_bank: ReportedStudy
+) -> None:
     once, twice = read(study[0], "report.html"), read(one_bank[0], "report.html")
     assert study[1].summary["test_openings"] == 1
     assert "test side opened once" in once
@@ -166,19 +173,19 @@ def test_one_opening_raises_no_alarm_and_a_second_one_does(study, one_bank):
     assert "opened 2 times" in one_bank[1].text
 
 
-def test_a_study_with_one_bank_says_what_it_lacks(one_bank):
+def test_a_study_with_one_bank_says_what_it_lacks(one_bank: ReportedStudy) -> None:
     _, built = one_bank
     assert set(built.summary["arms"]) == {"baseline", "always-rule", "heedful", "gate-rule", "choose-rule"}
     assert [stage["stage"] for stage in built.summary["components"]["stages"]] == ["gate", "choose"]
 
 
-def test_a_study_without_banks_or_controls_still_reports(tmp_path):
+def test_a_study_without_banks_or_controls_still_reports(tmp_path: Path) -> None:
     built = write_report(make_study(tmp_path / "bare", n=40, kinds={}))
     assert set(built.summary["arms"]) == {"baseline", "heedful"}
     assert "not recorded" in read(Workspace(tmp_path / "bare"), "report.md")
 
 
-def test_a_source_that_was_not_recorded_is_named(tmp_path):
+def test_a_source_that_was_not_recorded_is_named(tmp_path: Path) -> None:
     space = make_study(tmp_path / "gap", n=40)
     rows = [
         row
@@ -190,7 +197,7 @@ def test_a_source_that_was_not_recorded_is_named(tmp_path):
     assert "Not recorded on the test side: vote." in read(space, "report.md")
 
 
-def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path):
+def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path: Path) -> None:
     built = write_report(make_study(tmp_path / "silent", n=60, signals=False))
     text = read(Workspace(tmp_path / "silent"), "report.html")
     assert built.summary["components"]["threshold"] is None
@@ -198,7 +205,7 @@ def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path):
     assert "no pass has the signal mean on both sides" in text
 
 
-def test_a_bank_that_changes_nothing_has_too_few_rows_for_an_auc(tmp_path):
+def test_a_bank_that_changes_nothing_has_too_few_rows_for_an_auc(tmp_path: Path) -> None:
     space = make_study(tmp_path / "same", n=60, kinds={"retry": "memory"})
     built = write_report(space)
     assert built.summary["arms"]["always-retry"]["helps"] == 0
@@ -206,7 +213,7 @@ def test_a_bank_that_changes_nothing_has_too_few_rows_for_an_auc(tmp_path):
     assert "too few" in read(space, "report.md")
 
 
-def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified):
+def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified: ReportedStudy) -> None:
     space, built = uncertified
     text = read(space, "report.html")
     assert built.summary["delta"]["value"] == 0
@@ -217,7 +224,7 @@ def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified):
     assert "it fixed and broke no answer" in built.text
 
 
-def test_what_the_harm_limit_costs_is_told(uncertified):
+def test_what_the_harm_limit_costs_is_told(uncertified: ReportedStudy) -> None:
     space, built = uncertified
     unlimited = built.summary["arms"]["unlimited"]
     assert unlimited["helps"] > unlimited["hurts"] > 0
@@ -225,7 +232,7 @@ def test_what_the_harm_limit_costs_is_told(uncertified):
     assert "policy without the harm limit" in read(space, "report.md")
 
 
-def test_seeds_are_pooled_and_tasks_stay_together(tmp_path):
+def test_seeds_are_pooled_and_tasks_stay_together(tmp_path: Path) -> None:
     built = write_report(make_study(tmp_path / "seeds", n=60, seeds=(0, 1)))
     assert built.summary["arms"]["heedful"]["n"] == 120
     assert built.summary["delta"]["n"] == 60
@@ -235,7 +242,7 @@ def test_seeds_are_pooled_and_tasks_stay_together(tmp_path):
     assert (pooled["helps"], pooled["hurts"]) == (once["helps"], once["hurts"]), "copies prove nothing more"
 
 
-def test_no_path_of_a_machine_and_no_text_of_a_pass_is_in_a_report(study):
+def test_no_path_of_a_machine_and_no_text_of_a_pass_is_in_a_report(study: ReportedStudy) -> None:
     space, _ = study
     for name in FILES:
         text = read(space, name)
@@ -248,7 +255,7 @@ def test_no_path_of_a_machine_and_no_text_of_a_pass_is_in_a_report(study):
 
 
 @pytest.mark.parametrize("which", ["study", "one_bank", "uncertified"])
-def test_the_page_is_well_formed_and_needs_nothing_else(which, request):
+def test_the_page_is_well_formed_and_needs_nothing_else(which: str, request: pytest.FixtureRequest) -> None:
     space, _ = request.getfixturevalue(which)
     text = read(space, "report.html")
     page = Checked()
@@ -264,20 +271,20 @@ def test_the_page_is_well_formed_and_needs_nothing_else(which, request):
     assert text.count("<svg") == text.count('role="img" aria-label="')
 
 
-def test_what_had_been_explored_is_shown_as_text(study):
+def test_what_had_been_explored_is_shown_as_text(study: ReportedStudy) -> None:
     space, _ = study
     assert "Explored before this study" in read(space, "report.html")
     assert "&lt;the old&gt; test half &amp; kept." in read(space, "report.html")
     assert "test half & kept." in read(space, "report.md")
 
 
-def test_markdown_tables_have_as_many_cells_in_every_row(study):
+def test_markdown_tables_have_as_many_cells_in_every_row(study: ReportedStudy) -> None:
     for block in read(study[0], "report.md").split("\n\n"):
         if block.startswith("|"):
             assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
 
 
-def test_latex_tables_are_closed_and_escaped(study):
+def test_latex_tables_are_closed_and_escaped(study: ReportedStudy) -> None:
     text = read(study[0], "report.tex")
     code = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     assert code.count(r"\begin{table}") == code.count(r"\end{table}") >= 8
@@ -286,14 +293,14 @@ def test_latex_tables_are_closed_and_escaped(study):
     assert code.isascii()
 
 
-def test_a_lock_that_was_edited_is_refused(study, tmp_path):
+def test_a_lock_that_was_edited_is_refused(study: ReportedStudy, tmp_path: Path) -> None:
     space = Workspace(shutil.copytree(study[0].folder, tmp_path / "copy"))
     write_json(space.lock, {**read_json(space.lock, ""), "notes": "never looked at anything"})
     with pytest.raises(LockError, match="edited"):
         write_report(space)
 
 
-def test_fit_passes_that_moved_are_refused(study, tmp_path):
+def test_fit_passes_that_moved_are_refused(study: ReportedStudy, tmp_path: Path) -> None:
     space = Workspace(shutil.copytree(study[0].folder, tmp_path / "copy"))
     lines = space.ledger.read_bytes().splitlines(keepends=True)
     space.ledger.write_bytes(b"".join(lines[1:]))
@@ -301,7 +308,7 @@ def test_fit_passes_that_moved_are_refused(study, tmp_path):
         write_report(space)
 
 
-def test_a_test_side_that_is_not_recorded_says_what_to_run(study, tmp_path):
+def test_a_test_side_that_is_not_recorded_says_what_to_run(study: ReportedStudy, tmp_path: Path) -> None:
     space = Workspace(shutil.copytree(study[0].folder, tmp_path / "copy"))
     rows = [row for row in Ledger(space.ledger).passes.values() if row.side == "fit"]
     space.ledger.write_bytes(b"".join(written_row(row) for row in rows))
@@ -309,7 +316,7 @@ def test_a_test_side_that_is_not_recorded_says_what_to_run(study, tmp_path):
         write_report(space)
 
 
-def test_an_event_of_another_lock_is_told_apart(study, tmp_path):
+def test_an_event_of_another_lock_is_told_apart(study: ReportedStudy, tmp_path: Path) -> None:
     space = Workspace(shutil.copytree(study[0].folder, tmp_path / "copy"))
     log_event(space.events, "locked", "f" * 64, "2026-04-01T00:00:00+00:00")
     write_report(space)

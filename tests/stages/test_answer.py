@@ -20,12 +20,12 @@ from tests.making import task
         ("", None, ""),
     ],
 )
-def test_the_answer_is_found(text, pattern, answer):
+def test_the_answer_is_found(text: str, pattern: str | None, answer: str) -> None:
     assert read_answer(Decode(text=text), task(answer_pattern=pattern)).answer == answer
 
 
 @given(text=st.text(), pattern=st.sampled_from([None, r"(\w+)", r"\d", r"a(.*)b"]))
-def test_the_span_always_points_at_the_answer(text, pattern):
+def test_the_span_always_points_at_the_answer(text: str, pattern: str | None) -> None:
     read = read_answer(Decode(text=text), task(answer_pattern=pattern))
     assert read.answer == ("" if read.span is None else text[slice(*read.span)])
     assert read.answer == read.answer.strip()
@@ -44,10 +44,10 @@ def test_the_span_always_points_at_the_answer(text, pattern):
         ("12 apples", "12", False),
     ],
 )
-def test_a_bare_amount_is_compared_however_it_is_spelt(one, other, same):
+def test_a_bare_amount_is_compared_however_it_is_spelt(one: str, other: str, same: bool) -> None:
     assert same_answer(one, other) is same
 
 
-def test_answers_are_compared_without_case_spaces_and_full_stop():
+def test_answers_are_compared_without_case_spaces_and_full_stop() -> None:
     assert same_answer(" Fred  Ville.", "fred ville")
     assert not same_answer("fred", "ville")

@@ -12,7 +12,9 @@ from heedful.types import Budget, BudgetUse
     cooldown=st.integers(0, 4),
     wants=st.lists(st.integers(0, 2), max_size=30),
 )
-def test_an_episode_never_spends_more_than_its_budget_nor_inside_its_cooldown(passes, cooldown, wants):
+def test_an_episode_never_spends_more_than_its_budget_nor_inside_its_cooldown(
+    passes: int | None, cooldown: int, wants: list[int]
+) -> None:
     budget, spent, bought = Budget(passes=passes, cooldown=cooldown), BudgetUse(), []
     for want in wants:
         left = passes_left(budget, spent)

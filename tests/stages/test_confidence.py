@@ -1,5 +1,6 @@
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -27,7 +28,7 @@ SAID = Decode(
 READ = read_answer(SAID, task(answer_pattern=r"Answer: (\d+)"))
 
 
-def measured(name, said=READ, replies=()):
+def measured(name: str, said: Decode = READ, replies: Sequence[Decode] = ()) -> float:
     return signal_named(name).measure(said, replies)
 
 
@@ -47,18 +48,18 @@ def measured(name, said=READ, replies=()):
         ("margin", (1.0 + 0.6 + 2.0 + 1.2) / 4),
     ],
 )
-def test_a_signal_measures_the_tokens_that_were_said(name, value):
+def test_a_signal_measures_the_tokens_that_were_said(name: str, value: float) -> None:
     assert measured(name) == pytest.approx(value)
 
 
-def test_think_blocks_do_not_count():
+def test_think_blocks_do_not_count() -> None:
     thinking = Decode(
         text="<think>hm</think>\n6", tokens=(Token("<think>hm</think>\n", -4.0), Token("6", -0.5))
     )
     assert measured("mean", read_answer(thinking, task())) == -0.5
 
 
-def test_no_answer_is_least_sure():
+def test_no_answer_is_least_sure() -> None:
     lost = read_answer(SAID, task(answer_pattern=r"Result: (\d+)"))
     assert measured("answer_mean", lost) == LEAST_SURE
     assert measured("mean", Decode(text="")) == LEAST_SURE
@@ -75,21 +76,23 @@ def test_no_answer_is_least_sure():
         ((Token("7", -0.1),), "do not match its text"),
     ],
 )
-def test_logprobs_that_cannot_be_true_are_refused_by_the_endpoints_name(tokens, complaint):
+def test_logprobs_that_cannot_be_true_are_refused_by_the_endpoints_name(
+    tokens: tuple[Token, ...], complaint: str
+) -> None:
     with pytest.raises(LogprobError, match=complaint) as caught:
         check_logprobs(Decode(text="6", tokens=tokens, model="http://127.0.0.1:1/v1"))
     assert "http://127.0.0.1:1/v1" in str(caught.value)
 
 
-def test_a_server_that_trims_spaces_still_rebuilds_the_text():
+def test_a_server_that_trims_spaces_still_rebuilds_the_text() -> None:
     check_logprobs(Decode(text="6", tokens=(Token("\n 6", -0.2), Token("", -0.1))))
 
 
-def attempt(said):
+def attempt(said: Decode) -> Attempt:
     return Attempt(source="none", prompt=first_prompt(task()), decode=said)
 
 
-def test_agreement_is_the_share_of_samples_with_the_same_answer():
+def test_agreement_is_the_share_of_samples_with_the_same_answer() -> None:
     signal = signal_named("agreement")
     questions = signal.questions(task(), attempt(decode("blue")))
     assert len(questions) == signal.extra_calls == 3
@@ -98,7 +101,7 @@ def test_agreement_is_the_share_of_samples_with_the_same_answer():
     assert signal.measure(decode("blue"), replies) == pytest.approx(2 / 3)
 
 
-def test_ptrue_weighs_yes_against_no_and_falls_back_on_the_word():
+def test_ptrue_weighs_yes_against_no_and_falls_back_on_the_word() -> None:
     signal = signal_named("ptrue")
     (question,) = signal.questions(task(), attempt(decode("blue")))
     assert [m.role for m in question.messages] == ["user", "assistant", "user"]
@@ -110,7 +113,7 @@ def test_ptrue_weighs_yes_against_no_and_falls_back_on_the_word():
     assert signal.measure(decode("blue"), [Decode(text=" yes")]) == 1.0
 
 
-def test_each_signal_declares_what_it_needs():
+def test_each_signal_declares_what_it_needs() -> None:
     blind = Traits(name="x", logprobs=False)
     assert [name for name, s in SIGNALS.items() if s.supported_by(blind)] == ["agreement", "ptrue"]
     assert not SIGNALS["margin"].supported_by(Traits(name="x", top_logprobs=1))
@@ -118,7 +121,7 @@ def test_each_signal_declares_what_it_needs():
 
 
 @given(st.lists(st.floats(-20, -1e-6), min_size=1, max_size=30))
-def test_mean_lies_between_min_and_zero_and_sum_is_n_means(values):
+def test_mean_lies_between_min_and_zero_and_sum_is_n_means(values: list[float]) -> None:
     tokens = tuple(Token("a", value) for value in values)
     said = replace(decode("a" * len(values)), tokens=tokens)
     low, mean, total = (measured(name, said) for name in ("min", "mean", "sum"))

@@ -1,11 +1,13 @@
 import json
 import warnings
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -13,7 +15,7 @@ from heedful.errors import UsageError
 from heedful.stats.logistic import Logistic, fit_logistic
 
 
-def study(seed, n=200, width=3):
+def study(seed: int, n: int = 200, width: int = 3) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, width)) * rng.uniform(0.01, 100, width) + rng.normal(size=width) * 50
     standard = (features - features.mean(axis=0)) / features.std(axis=0)
@@ -22,7 +24,7 @@ def study(seed, n=200, width=3):
     return features, right
 
 
-def oracle(features, right, penalty):
+def oracle(features: NDArray[np.float64], right: NDArray[np.bool_], penalty: float) -> Any:
     model = LogisticRegression(C=1 / penalty, solver="newton-cholesky", tol=1e-12, max_iter=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,7 +33,7 @@ def oracle(features, right, penalty):
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), width=st.integers(1, 6), penalty=st.sampled_from([0.01, 0.1, 1.0, 30.0]))
-def test_the_fit_is_scikit_learns(seed, width, penalty):
+def test_the_fit_is_scikit_learns(seed: int, width: int, penalty: float) -> None:
     features, right = study(seed, width=width)
     fitted, expected = fit_logistic(features, right, penalty), oracle(features, right, penalty)
     assert fitted.weights == pytest.approx(tuple(expected.coef_[0]), abs=1e-6)
@@ -42,7 +44,7 @@ def test_the_fit_is_scikit_learns(seed, width, penalty):
 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3), shift=st.floats(-1e3, 1e3))
-def test_units_of_a_feature_do_not_matter(seed, scale, shift):
+def test_units_of_a_feature_do_not_matter(seed: int, scale: float, shift: float) -> None:
     features, right = study(seed, n=60, width=2)
     before = fit_logistic(features, right, 1.0).probability(features)
     moved = features * [scale, 1] + [shift, 0]
@@ -50,12 +52,12 @@ def test_units_of_a_feature_do_not_matter(seed, scale, shift):
 
 
 @given(seed=st.integers(0, 10**6))
-def test_the_free_bias_makes_the_mean_probability_the_share_right(seed):
+def test_the_free_bias_makes_the_mean_probability_the_share_right(seed: int) -> None:
     features, right = study(seed, n=80)
     assert fit_logistic(features, right, 5.0).probability(features).mean() == pytest.approx(right.mean())
 
 
-def test_a_constant_column_gets_no_weight_and_changes_nothing():
+def test_a_constant_column_gets_no_weight_and_changes_nothing() -> None:
     features, right = study(1)
     padded = np.column_stack((features, np.full(len(features), 0.1)))
     fitted = fit_logistic(padded, right, 1.0)
@@ -65,7 +67,7 @@ def test_a_constant_column_gets_no_weight_and_changes_nothing():
 
 
 @pytest.mark.parametrize("penalty", [1e-6, 1e-3, 1.0])
-def test_perfectly_separable_rows_get_finite_weights(penalty):
+def test_perfectly_separable_rows_get_finite_weights(penalty: float) -> None:
     features = np.linspace(-1, 1, 40)[:, None]
     right = features[:, 0] > 0
     fitted, expected = fit_logistic(features, right, penalty), oracle(features, right, penalty)
@@ -73,23 +75,23 @@ def test_perfectly_separable_rows_get_finite_weights(penalty):
     assert ((fitted.probability(features) > 0.5) == right).all()
 
 
-def test_twin_columns_share_the_weight():
+def test_twin_columns_share_the_weight() -> None:
     features, right = study(3, width=1)
     first, second = fit_logistic(np.hstack((features, features)), right, 1.0).weights
     assert first == pytest.approx(second)
 
 
-def test_a_fit_survives_json():
+def test_a_fit_survives_json() -> None:
     features, right = study(4)
     fitted = fit_logistic(features, right, 1.0)
-    read = {
+    read: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in json.loads(json.dumps(asdict(fitted))).items()
     }
     assert Logistic(**read) == fitted
 
 
-def test_what_has_no_fit_is_refused():
+def test_what_has_no_fit_is_refused() -> None:
     features, right = study(5, n=10)
     with pytest.raises(UsageError, match="cannot compute a statistic"):
         fit_logistic(np.empty((0, 2)), [], 1.0)

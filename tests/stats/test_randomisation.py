@@ -1,21 +1,23 @@
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from heedful import UsageError
 from heedful.stats.randomisation import randomisation_p_value
 
 
-def exact(values, hits):
+def exact(values: NDArray[np.float64], hits: Sequence[bool]) -> float:
     """Every way of swapping the members of pairs."""
-    hits = np.array(hits)
-    seen = values[hits].mean() - values[~hits].mean()
+    hit = np.array(hits)
+    seen = values[hit].mean() - values[~hit].mean()
     flipped = [np.array(signs) * values for signs in product((-1, 1), repeat=len(values))]
-    return np.mean([one[hits].mean() - one[~hits].mean() >= seen - 1e-12 for one in flipped])
+    return float(np.mean([one[hit].mean() - one[~hit].mean() >= seen - 1e-12 for one in flipped]))
 
 
-def test_the_p_value_is_that_of_all_flips():
+def test_the_p_value_is_that_of_all_flips() -> None:
     values = np.array([1, 1, 0, 1, 0, 0, -1, 0, 0.5, 0], dtype=float)
     hits = [True] * 4 + [False] * 6
     p = randomisation_p_value(values, hits, np.random.default_rng(0), 20_000)
@@ -23,11 +25,11 @@ def test_the_p_value_is_that_of_all_flips():
 
 
 @pytest.mark.parametrize("others", [[-1, 0, 1], [0]], ids=["noise everywhere", "noise on the hits only"])
-def test_under_no_effect_it_is_small_no_more_often_than_it_says(others):
+def test_under_no_effect_it_is_small_no_more_often_than_it_says(others: list[int]) -> None:
     rng = np.random.default_rng(4)
     hits = np.arange(60) < 20
 
-    def drawn():
+    def drawn() -> float:
         values = np.where(hits, rng.choice([-1, 0, 1], 60, p=(0.1, 0.8, 0.1)), rng.choice(others, 60))
         return randomisation_p_value(values, hits, rng, 200)
 
@@ -35,7 +37,7 @@ def test_under_no_effect_it_is_small_no_more_often_than_it_says(others):
     assert np.mean(small) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
 
 
-def test_an_effect_on_the_hits_is_found_and_one_elsewhere_is_not():
+def test_an_effect_on_the_hits_is_found_and_one_elsewhere_is_not() -> None:
     hits = np.arange(60) < 20
     rng = np.random.default_rng(1)
     assert randomisation_p_value(hits * (np.arange(60) % 2), hits, rng) < 0.01
@@ -43,6 +45,6 @@ def test_an_effect_on_the_hits_is_found_and_one_elsewhere_is_not():
 
 
 @pytest.mark.parametrize("hits", [[True, True], [False, False], [True]])
-def test_a_contrast_needs_both_kinds_of_rows(hits):
+def test_a_contrast_needs_both_kinds_of_rows(hits: list[bool]) -> None:
     with pytest.raises(UsageError):
         randomisation_p_value([1.0, 0.0], hits, np.random.default_rng(0))

@@ -1,3 +1,5 @@
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,21 +16,27 @@ levels = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 
 
 @given(counts, limits)
-def test_the_p_value_is_scipys_lower_binomial_tail(count, limit):
+def test_the_p_value_is_scipys_lower_binomial_tail(count: tuple[int, int], limit: float) -> None:
     hurts, n = count
     assert binomial_p_value(hurts, n, limit) == pytest.approx(binom.cdf(hurts, n, limit), rel=1e-9, abs=1e-12)
 
 
 @given(counts, levels)
-def test_two_sided_limits_are_statsmodels_beta_ones(count, level):
+def test_two_sided_limits_are_statsmodels_beta_ones(count: tuple[int, int], level: float) -> None:
     hits, n = count
     expected = proportion_confint(hits, n, alpha=1 - level, method="beta")
     assert clopper_pearson(hits, n, level) == pytest.approx(tuple(map(float, expected)), abs=1e-9)
 
 
+SIDES: list[tuple[Literal["lower", "upper"], Literal["less", "greater"]]] = [
+    ("upper", "less"),
+    ("lower", "greater"),
+]
+
+
 @given(st.integers(0, 40), levels)
-def test_one_sided_limits_are_scipys(hits, level):
-    for side, alternative in (("upper", "less"), ("lower", "greater")):
+def test_one_sided_limits_are_scipys(hits: int, level: float) -> None:
+    for side, alternative in SIDES:
         expected = binomtest(hits, 40, alternative=alternative).proportion_ci(level, method="exact")
         assert clopper_pearson(hits, 40, level, side) == pytest.approx(
             (expected.low, expected.high), abs=1e-9
@@ -36,7 +44,9 @@ def test_one_sided_limits_are_scipys(hits, level):
 
 
 @given(counts, st.floats(0.01, 0.5), levels)
-def test_a_policy_is_certified_exactly_when_its_upper_bound_is_at_most_the_limit(count, limit, level):
+def test_a_policy_is_certified_exactly_when_its_upper_bound_is_at_most_the_limit(
+    count: tuple[int, int], limit: float, level: float
+) -> None:
     hurts, n = count
     _, bound = clopper_pearson(hurts, n, level, "upper")
     if abs(bound - limit) > 1e-9:
@@ -44,7 +54,7 @@ def test_a_policy_is_certified_exactly_when_its_upper_bound_is_at_most_the_limit
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), levels)
-def test_certified_policies_all_pass_and_the_next_one_fails(hurts, level):
+def test_certified_policies_all_pass_and_the_next_one_fails(hurts: list[int], level: float) -> None:
     certified = certify_in_order(hurts, 100, 0.2, level)
     passes = [binomial_p_value(count, 100, 0.2) <= 1 - level for count in hurts]
     assert all(passes[:certified])
@@ -52,20 +62,20 @@ def test_certified_policies_all_pass_and_the_next_one_fails(hurts, level):
 
 
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.5])
-def test_the_exact_limits_hold_the_truth_at_least_as_often_as_they_say(share):
+def test_the_exact_limits_hold_the_truth_at_least_as_often_as_they_say(share: float) -> None:
     n = 200
     ends = np.array([clopper_pearson(hits, n) for hits in range(n + 1)])
     held = (ends[:, 0] <= share) & (share <= ends[:, 1])
     assert binom.pmf(np.arange(n + 1)[held], n, share).sum() >= 0.95
 
 
-def test_the_first_failure_ends_the_sequence():
+def test_the_first_failure_ends_the_sequence() -> None:
     assert certify_in_order([0, 1, 40, 0], 300, 0.05, 0.95) == 2
-    assert certify_in_order(np.array([0, 1]), 300, 0.05, 0.95) == 2
+    assert certify_in_order(np.array([0, 1]), 300, 0.05, 0.95) == 2  # type: ignore[arg-type]
     assert certify_in_order([0], 10, 0.05, 0.95) == 0
 
 
-def test_what_is_no_count_limit_or_level_is_refused():
+def test_what_is_no_count_limit_or_level_is_refused() -> None:
     with pytest.raises(UsageError, match="at least one"):
         certify_in_order([], 10, 0.1, 0.95)
     with pytest.raises(UsageError, match="not a count"):

@@ -1,7 +1,10 @@
 """Learn then Test in 2,000 synthetic studies: how often the harm limit is broken."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from heedful.stats.risk import certify_in_order
 
@@ -9,7 +12,7 @@ STUDIES, POLICIES, LIMIT, CONFIDENCE = 2000, 20, 0.05, 0.95
 MOST_BROKEN = 0.05 + 3 * np.sqrt(0.05 * 0.95 / STUDIES)
 
 
-def hurts_of(rng, n, harms, shared):
+def hurts_of(rng: np.random.Generator, n: int, harms: NDArray[np.float64], shared: bool) -> NDArray[np.int64]:
     """Hurts of every policy; `shared` rows are hurt by all policies whose harm exceeds one draw."""
     if shared:
         draws = np.sort(rng.random((STUDIES, n)), axis=1)
@@ -17,7 +20,9 @@ def hurts_of(rng, n, harms, shared):
     return rng.binomial(n, harms, size=(STUDIES, POLICIES))
 
 
-def certified_harms(rng, n, harms, shared):
+def certified_harms(
+    rng: np.random.Generator, n: int, harms: NDArray[np.float64], shared: bool
+) -> Iterator[NDArray[np.float64]]:
     """For each study the harms of what was certified, ordered on one half and tested on the other."""
     learnt, tested = (hurts_of(rng, n, harms, shared) for _ in range(2))
     orders = np.argsort(learnt + rng.random(learnt.shape), axis=1)
@@ -35,20 +40,22 @@ def certified_harms(rng, n, harms, shared):
     ],
     ids=["all just above", "around", "a path"],
 )
-def test_the_limit_is_broken_in_at_most_the_stated_share_of_studies(harms, shared):
+def test_the_limit_is_broken_in_at_most_the_stated_share_of_studies(
+    harms: NDArray[np.float64], shared: bool
+) -> None:
     rng = np.random.default_rng(13)
     broken = sum((kept > LIMIT).any() for kept in certified_harms(rng, 700, harms, shared))
     assert broken / STUDIES <= MOST_BROKEN
 
 
-def test_safe_policies_are_certified_in_most_studies():
+def test_safe_policies_are_certified_in_most_studies() -> None:
     rng = np.random.default_rng(17)
     harms = np.linspace(0.2 * LIMIT, 2 * LIMIT, POLICIES)
     kept = [len(found) for found in certified_harms(rng, 700, harms, shared=True)]
     assert np.mean(np.array(kept) >= 3) > 0.9
 
 
-def test_ordering_on_the_tested_rows_themselves_would_break_the_limit():
+def test_ordering_on_the_tested_rows_themselves_would_break_the_limit() -> None:
     """Why the order must come from other rows: the luckiest of many is put first."""
     rng, harms = np.random.default_rng(19), np.full(POLICIES, LIMIT + 1e-6)
     tested = np.sort(hurts_of(rng, 700, harms, shared=False), axis=1)
