@@ -85,7 +85,7 @@ async def refine(
     terms: RetirementTerms,
     iterations: int,
     writer: Writer | None,
-    keep: Callable[[RefineResult], None] = lambda found: None,
+    keep: Callable[[RefineResult], None] = lambda result: None,
 ) -> RefineResult:
     """Run the loop; without a writer, entries are only retired.
 
@@ -105,24 +105,23 @@ async def refine(
         if not judged.going:
             break
         rounds.append(await _next(experiment, number, last, judged.going, writer, table))
-    chosen = max(rounds, key=lambda one: (round(one.told.objective, 9), -one.told.number))
+    chosen = max(rounds, key=lambda one: (round(one.iteration.objective, 9), -one.iteration.number))
     bank = setup.study.sources[source].bank
     if chosen is not rounds[0]:
         label = bank_label(setup, source, chosen.entries)
         bank = f"{experiment.name}/{source}-{label}/{source}.jsonl"
-    told = [one.told for one in rounds]
-    found = RefineResult(
+    result = RefineResult(
         source=source,
-        iterations=told,
-        chosen=chosen.told.number,
+        iterations=[one.iteration for one in rounds],
+        chosen=chosen.iteration.number,
         bank=bank,
         tasks=len(set(chosen.seen.tasks)),
         spared=spared,
     )
-    keep(found)
+    keep(result)
     if chosen is not rounds[0]:
         await _adopt(experiment, bank, chosen)
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +134,7 @@ class _Round:
     """The rows of the table that the loop may use."""
     ledger: Ledger
     policy: Policy
-    told: RefineIteration
+    iteration: RefineIteration
 
 
 def _round(
@@ -148,7 +147,7 @@ def _round(
 ) -> _Round:
     seen = choosing_rows(table, experiment.setup.study.fit)
     held, policy = _best(seen, experiment.setup, experiment.source)
-    told = RefineIteration(
+    iteration = RefineIteration(
         number=number,
         entries=sum(entry.live for entry in entries),
         accuracy=held.accuracy,
@@ -159,7 +158,7 @@ def _round(
             {"always": arms.always(experiment.source)},
         )["always"],
     )
-    return _Round(entries=entries, table=table, seen=seen, ledger=ledger, policy=policy, told=told)
+    return _Round(entries=entries, table=table, seen=seen, ledger=ledger, policy=policy, iteration=iteration)
 
 
 async def _next(
@@ -183,16 +182,16 @@ async def _next(
     label = bank_label(experiment.setup, experiment.source, entries)
     varied = await experiment.vary(label, f"iteration {number}", last.table, entries, parent=last.ledger)
     _require_only_changed(varied.calls, varied.changed)
-    made = _round(experiment, number, entries, varied.table, varied.ledger, original)
-    told = replace(
-        made.told,
+    this = _round(experiment, number, entries, varied.table, varied.ledger, original)
+    iteration = replace(
+        this.iteration,
         retired=going,
         replaced=better,
         changed=varied.changed,
         calls=varied.calls,
         written=0 if writer is None else len(gone),
     )
-    return replace(made, told=told)
+    return replace(this, iteration=iteration)
 
 
 def _refuse_unrefinable(space: Workspace, setup: StudySetup, source: str) -> None:

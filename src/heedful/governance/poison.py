@@ -61,11 +61,11 @@ Maker = Callable[[Sequence[Entry], int, random.Random], Entry]
 
 def _listed(pairs: Sequence[tuple[str, str]]) -> Maker:
     def made(entries: Sequence[Entry], number: int, rng: random.Random) -> Entry:
-        question, said = pairs[number % len(pairs)]
+        question, sentence = pairs[number % len(pairs)]
         again = f" ({number // len(pairs) + 1})" if number >= len(pairs) else ""
         if entries[0].kind == "exemplar":
-            return new_entry(f"{question}{again}", kind="exemplar", response=said)
-        return new_entry(f"{said}{again}", kind=entries[0].kind)
+            return new_entry(f"{question}{again}", kind="exemplar", response=sentence)
+        return new_entry(f"{sentence}{again}", kind=entries[0].kind)
 
     return made
 
