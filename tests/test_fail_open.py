@@ -1,7 +1,7 @@
 """Memory can never take an answer away: whatever fails, the first answer stands and the record says so."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -367,13 +367,25 @@ def test_a_schema_that_is_no_schema_refuses_the_second_answer(journal: SqliteJou
     assert_recorded(outcome, journal)
 
 
-class BrokenJournal(SqliteJournal):
+class BrokenJournal:
     """Raises what it is given."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
     async def record(self, decision: Decision) -> None:
+        raise self._error
+
+    async def find(self, decision: str) -> Decision:
+        raise self._error
+
+    async def recent(self, limit: int) -> Sequence[Decision]:
+        raise self._error
+
+    async def purge(self, before: float) -> int:
+        raise self._error
+
+    async def aclose(self) -> None:
         raise self._error
 
 

@@ -1,5 +1,6 @@
 """The public fake: a model with scripted replies, for tests and for trying out policies."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ class ScriptedModel:
 
     async def decode(self, prompt: Prompt) -> Decode:
         self.prompts.append(prompt)
+        await asyncio.sleep(0)  # like any model, let others run meanwhile
         reply = self._reply(prompt)
         if isinstance(reply, Exception):
             raise reply
