@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import resolve_name
 from pathlib import Path
@@ -59,11 +60,16 @@ def code_state(benchmark: Benchmark, package: Path = PACKAGE) -> CodeState:
 
 
 def tree_digest(file: Path) -> str:
-    """A digest of what a module does: its syntax tree without docstrings, comments, layout and imports.
+    """Digest the behaviour of a module: its syntax tree without docstrings, comments, layout and imports.
 
-    Imports are left out because moving a helper to another module changes no decision.
+    Imports say where a name comes from, not how it is used, so a helper may move.
     """
-    return digest_of(_plain(ast.parse(file.read_bytes())))
+    return _source_digest(file.read_bytes())
+
+
+@cache
+def _source_digest(source: bytes) -> str:
+    return digest_of(_plain(ast.parse(source)))
 
 
 def _plain(part: object) -> object:
