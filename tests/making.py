@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from heedful.models.scripted import ScriptedModel, spoken
+from heedful.models.scripted import Reply, ScriptedModel, spoken
 from heedful.protocol.ledger import Pass
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
 from heedful.records import PassRecord
-from heedful.types import Decode, Entry, Recall, Side, Spec, Task
+from heedful.types import Decode, Entry, Prompt, Recall, Side, Spec, Task
 
 PreparedStudy = tuple[Workspace, StudySetup]
 RecordedStudy = tuple[Workspace, StudySetup, ScriptedModel]
@@ -29,6 +29,12 @@ def decode(text: str, logprob: float = -0.5, answer: str | None = None) -> Decod
 
 def task(question: str = "What is it?", **settings: object) -> Task:
     return Task(question=question, id="t", **settings)  # type: ignore[arg-type]
+
+
+def reply_of(model: ScriptedModel, prompt: Prompt) -> Reply:
+    """The reply of a model whose script is a function, without a pass of it."""
+    assert callable(model.script)
+    return model.script(prompt)
 
 
 def ledger_row(

@@ -1,12 +1,14 @@
 """Acceptance is the only way a candidate becomes the answer."""
 
 from dataclasses import dataclass
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import Controller, MemorySource, ModelError, ScriptedModel, Task, new_entry
 from heedful.models.scripted import Reply
+from heedful.ports import Journal
 from heedful.stages.confidence import SIGNALS
 from heedful.types import Budget, Decode, Outcome, Policy, Prompt, Token
 from tests.making import FixedBank
@@ -30,7 +32,7 @@ replies = st.one_of(decodes(), decodes(), decodes(), faults)
 
 @dataclass
 class RandomGuard:
-    says: object
+    says: str | Exception | None
 
     def refuses(self, task: Task, baseline: Decode, candidate: Decode) -> str | None:
         if isinstance(self.says, Exception):
@@ -78,7 +80,7 @@ def test_the_answer_is_the_baselines_or_an_accepted_candidates(
         policy=policy,
         sources={name: MemorySource(bank=bank) for name, bank in banks.items()},
         guards={"odd": RandomGuard(guard)},
-        journal=data.draw(st.sampled_from([None, BrokenJournal()])),
+        journal=data.draw(st.sampled_from([None, cast(Journal, BrokenJournal())])),
     )
     outcome = controller.answer_sync(Task(question="?"))
 
@@ -93,6 +95,8 @@ def test_the_answer_is_the_baselines_or_an_accepted_candidates(
         assert not any(chosen.attempt.guards[guard] for guard in policy.guards)
         assert outcome.route.choice == "consult"
         if policy.margins is not None:
+            assert chosen.confidence is not None
+            assert outcome.confidence is not None
             assert chosen.confidence >= outcome.confidence + policy.margins[chosen.attempt.source]
     assert outcome.calls == len(asked)
     assert (outcome.verdict is None) == (outcome.route.choice == "keep")

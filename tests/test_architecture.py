@@ -113,7 +113,7 @@ def blocks_of_an_extra(tree: ast.AST) -> Iterator[str]:
     """The extra that a `with importing(extra)` names, once for each import inside it."""
     for node in ast.walk(tree):
         match node:
-            case ast.With(items=[ast.withitem(ast.Call(ast.Name("importing"), [ast.Constant(extra)]))]):
+            case ast.With(items=[ast.withitem(ast.Call(ast.Name("importing"), [ast.Constant(str(extra))]))]):
                 yield from (extra for _ in roots(node))
 
 
@@ -138,7 +138,12 @@ def test_a_package_of_an_extra_is_imported_where_its_absence_is_explained() -> N
 def test_all_lists_what_is_exported() -> None:
     tree = ast.parse((ROOT / "__init__.py").read_text())
     typed = [node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name)]
-    exported = {alias.name for node in typed[0].body for alias in node.names}
+    exported = {
+        alias.name
+        for node in typed[0].body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
     assert exported == set(heedful.__all__) == set(dir(heedful))
     assert sorted(heedful.__all__) == heedful.__all__
 
@@ -152,7 +157,7 @@ def test_an_export_is_there_under_its_own_name(name: str) -> None:
 
 def test_what_is_not_exported_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = heedful.Nothing
+        _ = heedful.Nothing  # type: ignore[attr-defined]
 
 
 def test_importing_heedful_loads_nothing_of_it() -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,6 +15,7 @@ from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.models.embedded import EmbeddedModel
 from heedful.models.scripted import SCRIPTED
+from heedful.ports import Journal, Store
 from heedful.testing import (
     check_bank,
     check_benchmark,
@@ -135,9 +137,9 @@ def test_a_store_or_journal_without_all_methods_does_not_conform_and_is_told_whi
             return len(entries)
 
     with pytest.raises(AssertionError, match=r"Half is not a Store: it lacks aclose, banks, entries"):
-        asyncio.run(check_store(Half()))
+        asyncio.run(check_store(cast(Store, Half())))
     with pytest.raises(AssertionError, match=r"Half is not a Journal: it lacks .*purge, recent, record"):
-        asyncio.run(check_journal(Half()))
+        asyncio.run(check_journal(cast(Journal, Half())))
 
 
 @pytest.mark.parametrize("broken", ["revision", "mark", "versions"])
@@ -145,13 +147,13 @@ def test_a_store_that_forgets_something_does_not_conform(broken: str, store: Sql
     class Broken(SqliteStore):
         pass
 
-    async def revision(self, bank: str) -> int:
+    async def revision(self: SqliteStore, bank: str) -> int:
         return 1
 
-    async def mark(self, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
+    async def mark(self: SqliteStore, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
         return [replace(await self.entry(bank, mark.entry), state=mark.state) for mark in marks]
 
-    async def versions(self, bank: str, entry: str) -> Sequence[Entry]:
+    async def versions(self: SqliteStore, bank: str, entry: str) -> Sequence[Entry]:
         return [await self.entry(bank, entry)]
 
     setattr(Broken, broken, locals()[broken])

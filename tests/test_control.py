@@ -18,6 +18,7 @@ from heedful import (
     new_entry,
 )
 from heedful.models.scripted import Reply
+from heedful.ports import Source
 from heedful.sources import ReflectSource, VerifySource
 from heedful.types import Budget, Policy, Prompt, Traits
 from tests.making import FixedBank
@@ -41,7 +42,7 @@ def says(
 
 
 def controller(policy: Policy, model: ScriptedModel, **settings: Any) -> Controller:
-    sources = {
+    sources: dict[str, Source] = {
         "rule": MemorySource(bank=FixedBank([RULE])),
         "exemplar": MemorySource(bank=FixedBank([EXEMPLAR])),
         "hot": RetrySource(temperature=1.0, seed=7),

@@ -127,6 +127,12 @@ def read_until(process: subprocess.Popen[str], due: Callable[[str], bool]) -> li
     raise AssertionError(f"the child ended by itself: {process.stderr.read()}")
 
 
+def after(lines: int) -> Callable[[str], bool]:
+    """Due at the line after so many."""
+    left = iter(range(lines))
+    return lambda line: next(left, None) is None
+
+
 def killed_at(process: subprocess.Popen[str], due: Callable[[str], bool]) -> list[str]:
     """Kill the child at the first line that is due; return all lines that it printed whole."""
     lines = read_until(process, due)
@@ -216,11 +222,11 @@ def test_an_import_that_was_acknowledged_before_a_kill_stays_when_the_store_is_k
     for round, moment in enumerate(["COMMIT 2", "INSERT 2000", f"{ENTRIES} entries added to bank third-2"]):
         banks = [f"{bank}-{round}" for bank in BANKS]
         with child(COMMANDING, moment, imports(file, path, *banks)) as importing:
-            killed_at(importing, lambda line, moment=moment: line == moment)
+            killed_at(importing, moment.__eq__)
     with opened(path) as database:
-        banks = asyncio.run(SqliteStore(database).banks())
-    assert set(banks.values()) == {ENTRIES}
-    assert {"first-2", "second-2", "third-2"} <= set(banks)
+        sizes = asyncio.run(SqliteStore(database).banks())
+    assert set(sizes.values()) == {ENTRIES}
+    assert {"first-2", "second-2", "third-2"} <= set(sizes)
 
 
 def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_survives_twenty_kills(
@@ -230,9 +236,9 @@ def test_every_decision_and_every_piece_of_evidence_that_was_acknowledged_surviv
     rng = random.Random(20)
     printed: list[str] = []
     for _ in range(20):
-        due = iter(range(rng.randrange(1, 40)))
+        due = after(rng.randrange(1, 40))
         with child(ANSWERING, path) as answering:
-            printed += killed_at(answering, lambda line, due=due: next(due, None) is None)
+            printed += killed_at(answering, due)
         with opened(path) as database:
             journal, evidence = SqliteJournal(database), asyncio.run(SqliteStore(database).evidence("notes"))
             kept = [one.decision for one in evidence]
@@ -255,8 +261,8 @@ def test_two_processes_on_one_store_lose_nothing_that_either_acknowledged_when_k
     for turn in range(6):
         with child(ANSWERING, path) as one, child(MARKING, path) as other:
             for process in (one, other) if turn % 2 else (other, one):
-                due = iter(range(rng.randrange(1, 20)))
-                printed += killed_at(process, lambda line, due=due: next(due, None) is None)
+                due = after(rng.randrange(1, 20))
+                printed += killed_at(process, due)
         with opened(path) as database:
             journal, store = SqliteJournal(database), SqliteStore(database)
             evidence = [seen.decision for seen in asyncio.run(store.evidence("notes"))]

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -28,8 +28,8 @@ from heedful import (
 )
 from heedful.cli.main import run
 from heedful.cli.policy import Arm
-from heedful.control import GUARDS
 from heedful.decisions import decision_fields, decision_of
+from heedful.passes import GUARDS
 from heedful.stages.confidence import SIGNALS
 from tests.making import FixedBank
 
@@ -123,7 +123,7 @@ class Reader:
         try:
             run()
         except SystemExit as ended:
-            code = ended.code or 0
+            code = int(ended.code or 0)
         out, err = self.capsys.readouterr()
         assert code == 0, f"{place} ended with {code}: {err}"
         if "--json" in words:
@@ -188,7 +188,7 @@ def options_of(section: str) -> set[str]:
     return {option for cell in cells for option in re.findall(r"`(--?[a-z][a-z-]*)`", cell)}
 
 
-def documented_commands() -> Iterator[object]:
+def documented_commands() -> Iterator[Any]:
     for page in sorted(COMMANDS.glob("*.md")):
         if page.name == "README.md":
             continue
@@ -285,6 +285,7 @@ def test_every_error_has_its_exit_code_in_the_index() -> None:
     rows = dict(re.findall(r"^\| (\d+) \| (.*) \|$", index, re.MULTILINE))
     for name, error in vars(errors).items():
         if inspect.isclass(error):
+            assert issubclass(error, errors.HeedfulError)
             assert f"`{name}`" in rows[str(error.exit_code)]
     assert {"0", "130"} <= set(rows)
 
@@ -320,7 +321,7 @@ def keys_of(value: object) -> set[str]:
 def test_every_dependency_has_its_line_in_the_design_notes() -> None:
     project = tomllib.loads(words_of(ROOT / "pyproject.toml"))["project"]
     note = words_of(ROOT / "docs" / "design" / "002-dependencies.md")
-    needed = [re.match(r"[\w-]+", line)[0] for line in project["dependencies"]]
+    needed = [re.split(r"[^\w-]", line)[0] for line in project["dependencies"]]
     assert [name for name in needed if f"\n| {name} |" not in note] == []
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -29,6 +29,7 @@ from heedful import (
 from heedful.decisions import decision_of
 from heedful.models.scripted import Reply
 from heedful.ports import Bank, Journal
+from heedful.records import Decision
 from heedful.types import Prompt, Spec
 from tests.faulty import (
     FaultyServer,
@@ -206,7 +207,9 @@ def test_an_empty_second_answer_is_rolled_back(journal: SqliteJournal) -> None:
 
 
 @pytest.mark.parametrize("combine", ["cascade", "dual"])
-def test_a_broken_source_leaves_the_next_one_its_chance(combine: Any, journal: SqliteJournal) -> None:
+def test_a_broken_source_leaves_the_next_one_its_chance(
+    combine: Literal["cascade", "dual"], journal: SqliteJournal
+) -> None:
     policy = Policy(
         threshold=-0.1,
         sources=("memory", "retry"),
@@ -367,7 +370,7 @@ class BrokenJournal:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def record(self, outcome: Outcome) -> None:
+    async def record(self, decision: Decision) -> None:
         raise self._error
 
 
@@ -379,7 +382,7 @@ def test_a_journal_that_raises_changes_no_answer(error: Exception, second: Play)
     with FaultyServer(in_turn(UNSURE, second)) as server:
         plain = answer(server)
     with FaultyServer(in_turn(UNSURE, second)) as server:
-        outcome = answer(server, BrokenJournal(error))
+        outcome = answer(server, cast(Journal, BrokenJournal(error)))
     assert outcome.answer.encode() == plain.answer.encode()
     assert (outcome.route, outcome.verdict, outcome.chosen) == (plain.route, plain.verdict, plain.chosen)
     assert [fault.stage for fault in outcome.faults] == [*(f.stage for f in plain.faults), "journal"]
@@ -455,7 +458,7 @@ def test_every_part_may_fail_in_one_answer() -> None:
     with FaultyServer(in_turn(UNSURE, answers_without_logprobs(SECOND))) as server:
         outcome = answer(
             server,
-            BrokenJournal(StoreError("gone")),
+            cast(Journal, BrokenJournal(StoreError("gone"))),
             policy,
             bank,
             guards={"contract": ContractGuard(broken_predicate)},

@@ -18,6 +18,7 @@ from heedful import (
     arms,
     new_entry,
 )
+from heedful.ports import Source
 from heedful.sources import VoteSource
 from heedful.types import Decode, Policy, Prompt, Recall, Traits, Usage
 from tests.making import FixedBank
@@ -127,7 +128,12 @@ def test_no_patience_is_refused_and_none_means_no_limit() -> None:
     Controller(model=Waiting(), policy=Policy(), patience=None)
 
 
-SOURCES = {"one": note("one"), "two": note("two"), "three": note("three"), "vote": VoteSource()}
+SOURCES: dict[str, Source] = {
+    "one": note("one"),
+    "two": note("two"),
+    "three": note("three"),
+    "vote": VoteSource(),
+}
 
 
 @pytest.mark.parametrize(

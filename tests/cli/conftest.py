@@ -37,7 +37,7 @@ def heedful(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         try:
             run()
         except SystemExit as ended:
-            code = ended.code or 0
+            code = int(ended.code or 0)
         captured = capsys.readouterr()
         return Done(code, captured.out, captured.err)
 

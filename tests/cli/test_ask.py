@@ -13,7 +13,7 @@ NOTES = "The support desk of Brightwater opens at 7 am.\nBrightwater ships parce
 
 
 @pytest.fixture
-def notes(tmp_path: Path) -> Path:
+def notes(tmp_path: Path) -> str:
     file = tmp_path / "notes.txt"
     file.write_text(NOTES)
     return str(file)
@@ -38,7 +38,7 @@ def test_ask_answers_without_memory_when_the_store_does_not_open(
 
 @pytest.mark.engine
 def test_ask_answers_without_memory_when_recall_has_no_weights(
-    heedful: Heedful, engine: EmbeddedModel, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    heedful: Heedful, engine: EmbeddedModel, notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heedful("bank", "import", notes)
     smollm = weights.path("smollm2-135m")
@@ -67,7 +67,7 @@ def test_ask_answers_without_memory_when_recall_has_no_weights(
 
 
 @pytest.mark.engine
-def test_ask_prints_its_stable_fields_and_why_explains_them(heedful: Heedful, notes: Path) -> None:
+def test_ask_prints_its_stable_fields_and_why_explains_them(heedful: Heedful, notes: str) -> None:
     heedful("bank", "import", notes, "--bank", "b", "--kind", "fact")
     words = ("--bank", "b", "--recall", "bm25", "--arm", "gate", "--threshold", "0")
     asked = heedful("ask", "When does the support desk open?", *words, "--json")
@@ -90,7 +90,7 @@ def test_ask_prints_its_stable_fields_and_why_explains_them(heedful: Heedful, no
 
 @pytest.mark.engine
 def test_ask_with_dense_recall_keeps_vectors_and_never_needs_no_memory(
-    heedful: Heedful, notes: Path, minilm: Path
+    heedful: Heedful, notes: str, minilm: Path
 ) -> None:
     heedful("bank", "import", notes, "--bank", "b", "--kind", "fact")
     asked = heedful(

@@ -9,13 +9,13 @@ RULES = '{"id": "ship", "text": "Ship before noon."}\n{"id": "sing", "text": "Si
 
 
 @pytest.fixture
-def rules(tmp_path: Path) -> Path:
+def rules(tmp_path: Path) -> str:
     file = tmp_path / "rules.jsonl"
     file.write_text(RULES)
     return str(file)
 
 
-def test_a_file_is_imported_listed_and_exported_again(heedful: Heedful, rules: Path, tmp_path: Path) -> None:
+def test_a_file_is_imported_listed_and_exported_again(heedful: Heedful, rules: str, tmp_path: Path) -> None:
     done = heedful("bank", "import", rules, "--bank", "b", "--json")
     assert (done.code, done.json["new"]) == (0, 2)
     assert heedful("bank", "import", rules, "--bank", "b", "--json").json["new"] == 0
@@ -44,7 +44,7 @@ def test_a_bad_line_refuses_the_file_with_one_sentence_and_nothing_is_half_impor
     assert "line 3" in kept.err
 
 
-def test_entries_are_retired_restored_and_protected_with_reasons(heedful: Heedful, rules: Path) -> None:
+def test_entries_are_retired_restored_and_protected_with_reasons(heedful: Heedful, rules: str) -> None:
     heedful("bank", "import", rules)
     assert heedful("bank", "retire", "ship", "--reason", "stale", "--json").json["state"] == "retired"
     assert [

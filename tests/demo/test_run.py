@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -34,6 +35,9 @@ class Remembering:
             self.decodes[prompt.digest] = await self.inner.decode(prompt)
         return self.decodes[prompt.digest]
 
+    async def aclose(self) -> None:
+        """The fixture of the model closes it."""
+
 
 @pytest.fixture(scope="module")
 def ran(
@@ -54,7 +58,7 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(
     assert len([row for row in rows if row.side == "test"]) == 2 * 20
     assert shown.policy == read_policy(read_json(space.lock, "")["policy"])
     found = write_report(space).summary
-    assert found["model_calls"] == sum(row.calls for row in rows)
+    assert found["model_calls"] == sum(row.record.calls for row in rows)
     for arm, name in (("never", "baseline"), ("heedful", "heedful")):
         score, reported = shown.score(arm), found["arms"][name]
         assert (score.n, score.right / score.n, score.helps, score.hurts) == (
@@ -86,7 +90,7 @@ def test_the_demo_is_a_locked_study_whose_calls_are_its_passes(
     ],
 )
 def test_live_and_replay_agree_on_a_real_ledger(
-    ran: tuple[Path, Remembering, DemoResult], policy: Policy
+    ran: tuple[Path, Remembering, DemoResult], policy: Policy | Literal["calibrated"]
 ) -> None:
     _, model, shown = ran
     if policy == "calibrated":

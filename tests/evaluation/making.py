@@ -112,7 +112,7 @@ def made_passes(
     """Passes whose confidence says something about being right; `retry` repeats the first pass."""
     rng = np.random.default_rng([seed, side == "test"])
     skill = rng.normal(0.2, 1.2, n)
-    rows = []
+    rows: list[Pass] = []
     for source in ("none", *kinds):
         for at, task in enumerate(names(side, n)):
             chance = 1 / (1 + np.exp(-(skill[at] + strength.get(source, 0.0))))

@@ -49,7 +49,8 @@ def recount(rows: Rows, policy: Policy) -> Count:
 def decide(policy: Policy, passes: Mapping[str, Pass]) -> tuple[Pass, list[Pass]]:
     """The pass that answers, and all that were decoded for it."""
     first = passes[policy.first] if passes[policy.first].record.status == "decoded" else passes["none"]
-    used, accepted = [first], []
+    used = [first]
+    accepted: list[tuple[float, Pass]] = []
     c = first.record.signals.get(policy.signal, -inf)
     if not (policy.threshold == inf or c < policy.threshold):
         return first, used

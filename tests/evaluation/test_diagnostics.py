@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from heedful.arms import gate
+from heedful.evaluation.arms import PairedChange
 from heedful.evaluation.evaluate import Evaluation, evaluate
 from heedful.evaluation.study_data import read_study_data
 from heedful.protocol.policy_grid import PERCENTILES
@@ -38,8 +39,8 @@ def test_separability_is_the_share_of_pairs_in_which_the_help_is_surer(
 ) -> None:
     found = next(one for one in evaluation.separability if (one.bank, one.scope) == ("rule", "all rows"))
     changed = [p for p in decoded(rows, "rule") if p["rule"].right != p["none"].right]
-    second = {True: [], False: []}
-    gain = {True: [], False: []}
+    second: dict[bool, list[float]] = {True: [], False: []}
+    gain: dict[bool, list[float]] = {True: [], False: []}
     for passes in changed:
         c, c2 = (passes[name].record.signals["mean"] for name in ("none", "rule"))
         second[passes["rule"].right].append(c2)
@@ -133,7 +134,7 @@ def test_stages_follow_on_each_other(evaluation: Evaluation) -> None:
 
 
 def test_equal_answers_get_equal_intervals(evaluation: Evaluation) -> None:
-    by_answers = {}
+    by_answers: dict[bytes, list[PairedChange]] = {}
     for arm in evaluation.every_arm:
         by_answers.setdefault(arm.right.tobytes(), []).append(arm.paired)
     for same in by_answers.values():

@@ -22,7 +22,7 @@ from heedful.models.scripted import Reply
 from heedful.protocol.setup import prepare
 from heedful.protocol.workspace import open_workspace
 from heedful.types import Prompt
-from tests.making import PreparedStudy
+from tests.making import PreparedStudy, reply_of
 
 STUDY = """
 name = "sums"
@@ -110,8 +110,10 @@ def test_worked_answers_are_the_models_own_right_attempts_without_the_questions(
     study: PreparedStudy, tmp_path: Path, embedder: MiniLM
 ) -> None:
     space, setup = study
-    script = solver().script
-    model = ScriptedModel(script=lambda p: ("7", -0.3) if "blue" in p.messages[-1].content else script(p))
+    plain = solver()
+    model = ScriptedModel(
+        script=lambda p: ("7", -0.3) if "blue" in p.messages[-1].content else reply_of(plain, p)
+    )
     worked, built = asyncio.run(build_worked(space, setup, model, embedder, nobody))
     right = {i.id for i in setup.splits.pool if i.id != "leak" and int(i.answer) < 40}
     assert set(worked) == right

@@ -20,7 +20,7 @@ from heedful.protocol.workflow import record, side_table
 from heedful.protocol.workspace import open_workspace
 from heedful.report.pages.counterfactual_page import counterfactual_page
 from heedful.types import Prompt
-from tests.making import RecordedStudy
+from tests.making import RecordedStudy, reply_of
 
 STUDY = """
 name = "shelves"
@@ -143,13 +143,15 @@ def test_noise_of_the_decoder_is_told_from_an_effect(study: RecordedStudy) -> No
     space, setup, _ = study
     entries = setup.banks["notes"].entries()
     same = {entry.id: Edit(repair=entry, corrupt=replace(entry, tags=("odd",))) for entry in entries[:6]}
-    plain, heard = believing().script, []
+    plain = believing()
+    heard: list[Prompt] = []
 
     def wavering(prompt: Prompt) -> Reply:
         """Says something else to every other prompt."""
         heard.append(prompt)
-        text, surety = plain(prompt)
-        return (text if len(heard) % 2 else "sand", surety)
+        said = reply_of(plain, prompt)
+        assert isinstance(said, tuple)
+        return said if len(heard) % 2 else ("sand", said[1])
 
     found = asked((space, setup, ScriptedModel(script=wavering)), same)
     worth = found.arms["always"]

@@ -78,8 +78,8 @@ def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study: Reco
     asked = Experiment(
         name="credit", space=space, setup=setup, model=model, source="notes", tell=lambda *told: None
     )
-    row = Ledger(space.ledger).passes["fit", 0, "notes", "q-sky"]
-    assert (row.record.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == (
+    silent = Ledger(space.ledger).passes["fit", 0, "notes", "q-sky"]
+    assert (silent.record.status, Ledger(space.ledger).passes["fit", 0, "none", "q-sky"].right) == (
         "nothing",
         True,
     )

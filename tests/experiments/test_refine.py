@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def nobody(*told: object) -> None:
 class Apart:
     """An embedder for which no two texts are alike."""
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+    def embed(self, texts: Sequence[str]) -> NDArray[Any]:
         drawn = [np.random.default_rng(list(text.encode())).normal(size=64) for text in texts]
         return np.array([vector / np.linalg.norm(vector) for vector in drawn])
 

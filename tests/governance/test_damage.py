@@ -45,6 +45,7 @@ def test_damage_is_one_change_of_the_kind_it_says(kind: str, text: str, wrong: s
 
 def test_a_number_becomes_another_of_as_many_digits_everywhere() -> None:
     wrong = damaged("wrong-number", "14 - 8 = 6. Answer: 6")
+    assert wrong is not None
     assert len(wrong) == len("14 - 8 = 6. Answer: 6")
     result, answer = wrong.partition(" = ")[2].split(". Answer: ")
     assert result == answer != "6"

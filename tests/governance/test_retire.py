@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,6 @@ def test_what_is_retired_is_not_judged_again() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"rule": "luck"}, {"confidence": 1.0}, {"max_share": 0.0}])
-def test_terms_that_make_no_sense_are_refused(wrong: dict[str, float | str]) -> None:
+def test_terms_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         RetirementTerms(**wrong)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_the_event_loop_runs_on_while_a_new_index_is_built(store: SqliteStore) -
     clock, ticked = Clock(), threading.Event()
 
     class Patient:
-        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        def embed(self, texts: Sequence[str]) -> NDArray[Any]:
             if len(texts) > 1:
                 assert ticked.wait(30), "the event loop did not run"
             return np.ones((len(texts), 4), dtype=np.float32) / 2

@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,6 +29,7 @@ from heedful.types import Decode, Message, Prompt, Usage
 from tests.faulty import (
     Exchange,
     FaultyServer,
+    Play,
     Request,
     answers,
     answers_in_tokens,
@@ -66,6 +67,11 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def chat(server: FaultyServer, **settings: Any) -> ChatModel:
     return ChatModel(**{"base_url": server.url, "sleep": Naps(), **settings})
+
+
+def waits(model: ChatModel) -> "Naps":
+    assert isinstance(model.sleep, Naps)
+    return model.sleep
 
 
 def ask(model: ChatModel, prompt: Prompt = PROMPT) -> Decode:
@@ -191,7 +197,7 @@ def test_a_refused_key_names_the_variable_to_set_and_is_not_tried_again(status: 
     + [body(SECRET.encode()), sends([SECRET]), sends({"odd": SECRET}), hangs_up],
 )
 def test_the_key_stands_in_no_repr_and_no_error_even_if_the_server_repeats_it(
-    play: Callable[..., Any],
+    play: Play,
 ) -> None:
     with FaultyServer(in_turn(play)) as server:
         model = chat(server, key=SECRET, retries=0)
@@ -294,12 +300,12 @@ def test_half_a_character_in_the_text_is_replaced_so_that_it_can_be_written_down
 @pytest.mark.parametrize(
     "play", [fails(429), fails(500), fails(503), truncates, cuts_the_stream, hangs_up, babbles]
 )
-def test_a_passing_fault_is_tried_again(play: Callable[..., Any]) -> None:
+def test_a_passing_fault_is_tried_again(play: Play) -> None:
     with FaultyServer(in_turn(play, play, answers("Paris"))) as server:
         model = chat(server)
         assert ask(model).text == "Paris"
     assert len(server.requests) == 3
-    assert len(model.sleep) == 2
+    assert len(waits(model)) == 2
     assert server.requests[0].body == server.requests[2].body
 
 
@@ -308,21 +314,21 @@ def test_the_waits_double() -> None:
         model = chat(server, retries=4)
         failure(model)
     shortest = [0.25, 0.5, 1.0, 2.0]
-    assert len(model.sleep) == len(shortest)
-    assert all(low <= wait <= 2 * low for low, wait in zip(shortest, model.sleep, strict=True))
+    assert len(waits(model)) == len(shortest)
+    assert all(low <= wait <= 2 * low for low, wait in zip(shortest, waits(model), strict=True))
 
 
 def test_many_retries_never_wait_longer_than_a_minute() -> None:
     with FaultyServer(in_turn(fails(500))) as server:
         model = chat(server, retries=11)
         assert "tried 12 times" in failure(model)
-    assert max(model.sleep) == 60
+    assert max(waits(model)) == 60
 
 
 @pytest.mark.parametrize("play", [fails(429), fails(502), truncates, cuts_the_stream, hangs_up, babbles])
 @pytest.mark.parametrize("retries", [0, 2])
 def test_a_fault_that_stays_is_given_up_with_the_url_and_the_number_of_tries(
-    play: Callable[..., Any], retries: int
+    play: Play, retries: int
 ) -> None:
     with FaultyServer(in_turn(play)) as server:
         said = failure(chat(server, retries=retries))
@@ -345,7 +351,7 @@ def test_retry_after_in_seconds_is_honoured(status: int, told: str, waited: floa
     with FaultyServer(in_turn(fails(status, retry_after=told), answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert model.sleep == [waited]
+    assert waits(model) == [waited]
 
 
 @pytest.fixture
@@ -364,7 +370,7 @@ def test_retry_after_as_a_date_is_honoured(form: str) -> None:
     with FaultyServer(in_turn(fails(429, retry_after=told), answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert 1 < model.sleep[0] <= 50
+    assert 1 < waits(model)[0] <= 50
 
 
 def test_a_date_that_has_passed_is_not_waited_for() -> None:
@@ -372,7 +378,7 @@ def test_a_date_that_has_passed_is_not_waited_for() -> None:
     with FaultyServer(in_turn(passed, answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert model.sleep == [0.0]
+    assert waits(model) == [0.0]
 
 
 @pytest.mark.parametrize("told", ["soon", "", "nan", "Sun, 99 Nov 1994 08:49:37 GMT"])
@@ -380,7 +386,7 @@ def test_a_retry_after_that_cannot_be_read_means_the_usual_wait(told: str) -> No
     with FaultyServer(in_turn(fails(429, retry_after=told), answers("Paris"))) as server:
         model = chat(server)
         ask(model)
-    assert 0.25 <= model.sleep[0] <= 0.5
+    assert 0.25 <= waits(model)[0] <= 0.5
 
 
 @pytest.mark.parametrize("told", ["3600", "inf", "Fri, 06 Nov 2500 08:49:37 GMT"])
@@ -390,11 +396,11 @@ def test_a_wait_that_is_too_long_is_not_begun(told: str) -> None:
         said = failure(model)
     assert "429" in said
     assert "try again in" in said
-    assert (len(server.requests), model.sleep) == (1, [])
+    assert (len(server.requests), waits(model)) == (1, [])
 
 
 @pytest.mark.parametrize("play", [hangs, stalls])
-def test_a_server_that_does_not_answer_in_time_is_a_model_error(play: Callable[..., Any]) -> None:
+def test_a_server_that_does_not_answer_in_time_is_a_model_error(play: Play) -> None:
     with FaultyServer(in_turn(play)) as server:
         said = failure(chat(server, timeout=0.3))
     assert f"{server.url}/chat/completions did not answer within 0.3 s" in said
@@ -416,7 +422,7 @@ def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(stat
         body(b""),
         body(b"\xff\xfe\x00"),
         body(b"[" * 100_000),
-        body(b"not gzip", **{"Content-Encoding": "gzip"}),
+        body(b"not gzip", 200, **{"Content-Encoding": "gzip"}),
         sends([]),
         sends("text"),
         sends(None),
@@ -433,7 +439,7 @@ def test_a_refused_request_says_what_the_server_said_and_is_not_tried_again(stat
     ],
 )
 def test_an_answer_that_is_no_chat_completion_is_a_model_error_that_names_the_url(
-    play: Callable[..., Any],
+    play: Play,
 ) -> None:
     with FaultyServer(in_turn(play)) as server:
         assert server.url in failure(chat(server, retries=0))
@@ -483,7 +489,7 @@ def test_a_model_that_is_dropped_within_its_loop_leaves_nothing_open() -> None:
 
 
 def test_a_model_does_not_pile_up_event_loops_that_have_ended() -> None:
-    async def loop_of(model: ChatModel) -> weakref.ref:
+    async def loop_of(model: ChatModel) -> weakref.ref[asyncio.AbstractEventLoop]:
         await model.decode(PROMPT)
         return weakref.ref(asyncio.get_running_loop())
 

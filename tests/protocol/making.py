@@ -13,7 +13,19 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import Recorder, Recording
 from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Budget, Calibrator, Calibrators, Decode, Entry, Item, Policy, Prompt, Recall, Token
+from heedful.types import (
+    Budget,
+    Calibrator,
+    Calibrators,
+    Decode,
+    Entry,
+    Item,
+    Policy,
+    Prompt,
+    Recall,
+    Side,
+    Token,
+)
 from tests.making import FixedBank
 
 FREE_SIGNALS = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
@@ -59,7 +71,7 @@ def sources(silent: frozenset[str] = frozenset()) -> dict[str, Source]:
         name: MemorySource(bank=PickyBank([new_entry(f"note {name}", kind="rule", id=name)], silent))
         for name in BANKS
     }
-    controls = {
+    controls: dict[str, Source] = {
         "retry": RetrySource(),
         "reflect": ReflectSource(),
         "vote": VoteSource(),
@@ -152,7 +164,7 @@ def recorded(
     model: ScriptedModel,
     kept: dict[str, Source],
     n: int,
-    side: str = "fit",
+    side: Side = "fit",
     *,
     retry_failed: bool = False,
 ) -> Ledger:

@@ -3,6 +3,7 @@
 import json
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_a_policy_survives_json() -> None:
 
 def test_a_fit_survives_json_with_every_policy_in_it(tmp_path: Path) -> None:
     always = Policy(threshold=inf, sources=("bank",), margins={"bank": 0.1})
-    score = {"objective": 0.7, "held_out_objective": 0.6, "optimism": 0.1}
+    score: dict[str, Any] = {"objective": 0.7, "held_out_objective": 0.6, "optimism": 0.1}
     kind = PolicyKind("none", "gate", "mean", ("bank",))
     test = HarmTest(policy=always, objective=0.7, hurts_chosen_on=1, hurts=0, p_value=0.01, certified=True)
     found = FitResult(

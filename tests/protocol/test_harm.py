@@ -108,7 +108,7 @@ class QuickReplayer(Replayer):
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
-        self.known = {}
+        self.known: dict[tuple[int, int], dict[str, NDArray[np.float64]]] = {}
 
     def _confidence(
         self, signal: str, column: Column, first: Column | None, calibrator: Calibrator | None
@@ -137,6 +137,7 @@ class QuickReplayer(Replayer):
 )
 def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies: int, settings: FitSettings) -> None:
     """Synthetic studies whose risky policies harm just around the limit."""
+    assert HARM.harm_limit is not None
     rng = np.random.default_rng(9)
     broken, used = 0, 0
     big = QuickReplayer(world(rng, 20_000, help_rate=0.3, hurt_rate=0.12, telling=0.25))

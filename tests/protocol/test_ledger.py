@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from typing_extensions import Buffer
 
 from heedful import ModelError, RequestError, ScriptedModel, StoreError
 from heedful.models.scripted import Reply
@@ -68,7 +67,7 @@ class Full(io.BytesIO):
         super().__init__()
         self.file, self.room = file, room
 
-    def write(self, data: Buffer) -> int:
+    def write(self, data: Any) -> int:
         part = data[: self.room]
         self.room -= len(part)
         return self.file.write(part)
@@ -85,6 +84,7 @@ def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path: 
     path = tmp_path / "l.jsonl"
     rows = [replace(ROW, task=f"t{n}") for n in range(3)]
     with Ledger(path) as ledger:
+        assert ledger._file is not None
         disk = ledger._file = Full(ledger._file, len(written_row(rows[0])) + 10)
         ledger.append(rows[0])
         with pytest.raises(StoreError, match="no room for a whole row"):
@@ -236,6 +236,7 @@ def test_kill_9_while_recording_loses_nothing_that_was_written(tmp_path: Path) -
     told = set()
     for kill_after in (1, 7, 30, 90, 200):
         child = subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
         for count, line in enumerate(child.stdout, start=1):
             told.add(tuple(line.split()))
             if count >= kill_after:
@@ -264,6 +265,9 @@ def test_slots_are_kept_full_and_never_exceeded(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             running -= 1
             return await model().decode(prompt)
+
+        async def aclose(self) -> None:
+            """Nothing to close."""
 
     benchmark = Letters(12)
     items, kept = benchmark.load(tmp_path, "fit"), {"none": sources()["none"]}

@@ -24,6 +24,7 @@ from tests.protocol.shelves import QUICK, shelf_model, through_lock
 
 def test_a_change_of_the_metric_breaks_the_lock(locked: PreparedStudy) -> None:
     space, setup = locked
+    assert setup.study.questions is not None
     study = replace_struct(setup.study, questions=replace_struct(setup.study.questions, metric="exact"))
     model = shelf_model()
     lock = read_lock(space.lock)
@@ -38,6 +39,7 @@ def test_whatever_moves_is_named(locked: PreparedStudy) -> None:
     for name in lock.digests.keys() - {"code"}:
         tampered = replace(lock, digests={**lock.digests, name: "0" * 64})
         assert moved(tampered, setup, model.traits, None, ledger) == [name]
+    assert lock.code is not None
     for name in lock.code.modules:
         tampered = replace(lock, code=replace(lock.code, modules={**lock.code.modules, name: "0" * 64}))
         assert moved(tampered, setup, model.traits, None, ledger) == [f"the code in {name}"]
@@ -48,6 +50,7 @@ def test_whatever_moves_is_named(locked: PreparedStudy) -> None:
 def test_code_that_changed_is_named_by_its_module(locked: PreparedStudy) -> None:
     space, setup = locked
     lock = read_lock(space.lock)
+    assert lock.code is not None
     code = replace(lock.code, modules={**lock.code.modules, "stages/route.py": "another"})
     with pytest.raises(LockError, match=r"broken: the code in stages/route\.py moved since") as caught:
         refuse_moved(replace(lock, code=code), setup, shelf_model().traits, None, Ledger(space.ledger))

@@ -28,7 +28,7 @@ from heedful.protocol.workflow import fit_study, lock_study, open_test_side, rec
 from heedful.protocol.workspace import Workspace, open_workspace, read_json, write_json
 from heedful.report.write import write_report
 from heedful.types import Prompt
-from tests.making import PreparedStudy
+from tests.making import PreparedStudy, reply_of
 from tests.protocol.shelves import QUICK, ROWS, STUDY, nobody, shelf_model, through_lock
 
 
@@ -66,7 +66,7 @@ def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_agai
 
     def picky(prompt: Prompt) -> Reply:
         asked = " ".join(message.content for message in prompt.messages)
-        return RequestError("content filter") if any(r in asked for r in refused) else whole.script(prompt)
+        return RequestError("content filter") if any(r in asked for r in refused) else reply_of(whole, prompt)
 
     model = ScriptedModel(script=picky)
     space, setup = through_lock(study, model)
@@ -96,7 +96,7 @@ def test_going_on_after_an_interruption_is_not_another_opening(locked: PreparedS
 
     def breaks_off(prompt: Prompt) -> Reply:
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else reply_of(whole, prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(open_test_side(space, setup, ScriptedModel(script=breaks_off), nobody))
@@ -144,9 +144,7 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
 
 
 @pytest.mark.parametrize("change", ["entry", "placement", "model", "targets", "pattern", "scores"])
-def test_passes_of_another_bank_prompt_or_model_are_not_locked(
-    study: Path, change: Callable[[Workspace], object]
-) -> None:
+def test_passes_of_another_bank_prompt_or_model_are_not_locked(study: Path, change: str) -> None:
     study.write_text(QUICK)
     space = open_workspace(study, study.parent / "out")
     model = shelf_model()
@@ -229,7 +227,7 @@ def test_several_seeds_are_recorded_source_by_source(study: Path) -> None:
 
     def breaks_off(prompt: Prompt) -> Reply:
         asked.append(prompt)
-        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else whole.script(prompt)
+        return ModelError("gone") if len(asked) > 3 * ROWS - 10 else reply_of(whole, prompt)
 
     with pytest.raises(ModelError):
         asyncio.run(record(space, setup, ScriptedModel(script=breaks_off), "fit", nobody))

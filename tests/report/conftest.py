@@ -3,11 +3,12 @@
 import pytest
 
 from heedful.protocol.study import FitSettings
-from heedful.report.write import write_report
+from heedful.protocol.workspace import Workspace
+from heedful.report.write import StudyReport, write_report
 from tests.evaluation.making import make_study
-from tests.report.conftest import ReportedStudy
 
 NOTES = "Tried out before on 120 rows of <the old> test half & kept."
+ReportedStudy = tuple[Workspace, StudyReport]
 
 
 @pytest.fixture(scope="package")

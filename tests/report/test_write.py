@@ -31,17 +31,20 @@ class Checked(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.open, self.wrong, self.addresses, self.ids = [], [], [], []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str | None] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.addresses += [v for k, v in attrs if k in ("src", "href", "xlink:href", "action", "data")]
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href", "action", "data")]
         self.ids += [v for k, v in attrs if k == "id"]
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.ids += [v for k, v in attrs if k == "id"]
-        self.addresses += [v for k, v in attrs if k in ("src", "href", "xlink:href")]
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "xlink:href")]
 
     def handle_endtag(self, tag: str) -> None:
         if not self.open or self.open.pop() != tag:

@@ -1,12 +1,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.stages.accept import asked_together, judge
-from heedful.types import LEAST_SURE, Attempt, Policy, Prompt
+from heedful.types import LEAST_SURE, Attempt, PassStatus, Policy, Prompt
 from tests.making import decode
 
 sureties = st.one_of(st.none(), st.floats(-10, 0), st.just(LEAST_SURE))
@@ -29,8 +30,12 @@ def test_accepting_needs_every_guard_and_the_margin(
     guards = {f"g{place}": reason for place, reason in enumerate(reasons)}
     policy = replace(policy, guards=tuple(guards))
     accepted = judge(baseline, candidate, attempt(guards), policy).choice == "accept"
-    known = baseline is not None and candidate is not None and candidate > LEAST_SURE
-    met = margin is None or (known and candidate >= baseline + margin)
+    if margin is None:
+        met = True
+    elif baseline is None or candidate is None:
+        met = False
+    else:
+        met = candidate > LEAST_SURE and candidate >= baseline + margin
     assert accepted == (met and not any(reasons))
 
 
@@ -46,7 +51,7 @@ def test_a_larger_margin_never_accepts_more(
 
 
 @pytest.mark.parametrize(("status", "reason"), [("failed", "fault"), ("nothing", "nothing recalled")])
-def test_a_pass_that_was_not_decoded_is_never_accepted(status: str, reason: str) -> None:
+def test_a_pass_that_was_not_decoded_is_never_accepted(status: PassStatus, reason: str) -> None:
     empty = replace(attempt({}), status=status)
     verdict = judge(-1.0, 0.0, empty, Policy(guards=()))
     assert (verdict.choice, verdict.reason) == ("rollback", reason)
@@ -57,7 +62,7 @@ def test_a_pass_that_was_not_decoded_is_never_accepted(status: str, reason: str)
     [("cascade", 3, [1, 1, 1]), ("dual", 3, [3]), ("agree", 2, [1, 1]), ("agree", 4, [2, 1, 1])],
 )
 def test_sources_are_asked_together_only_where_each_is_asked_in_any_case(
-    combine: str, total: int, batches: list[int]
+    combine: Literal["cascade", "dual", "agree"], total: int, batches: list[int]
 ) -> None:
     asked, made = 0, []
     while asked < total:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from heedful import new_entry
 from heedful.stages.compose import compose, first_prompt
-from heedful.types import Prompt
+from heedful.types import Placement, Prompt
 from tests.making import task
 
 RULE = new_entry("Ship before noon.", kind="rule", id="r")
@@ -51,7 +51,7 @@ def test_auto_is_turns_for_exemplars_and_after_for_the_rest() -> None:
 @pytest.mark.parametrize("placement", ["auto", "after", "before", "system", "turns"])
 @given(question=st.text(min_size=1), note=st.text(min_size=1).filter(str.strip))
 def test_question_and_note_stand_in_every_prompt_once_and_the_first_prompt_has_no_note(
-    placement: str, question: str, note: str
+    placement: Placement, question: str, note: str
 ) -> None:
     entry = new_entry(note, kind="rule", id="n")
     prompt = compose(task(question), [entry], placement, heading="NOTES")

@@ -42,7 +42,7 @@ def limits(n: int, counts: NDArray[np.int64], likely: NDArray[np.bool_]) -> NDAr
 def coverage(n: int, helps: float, hurts: float) -> Iterator[float]:
     """Coverage at each truth; pairs of counts too rare to matter (2e-3 in all) count as misses."""
     counts, likely = probabilities(n, helps, hurts)
-    ends = limits(n, counts, sum(likely.values()) / len(SCALES) > 2e-6)
+    ends = limits(n, counts, sum(likely.values(), np.zeros(len(counts))) / len(SCALES) > 2e-6)
     for scale, weight in likely.items():
         truth = scale * (helps - hurts)
         yield weight[(ends[:, 0] <= truth + 1e-9) & (truth <= ends[:, 1] + 1e-9)].sum()
@@ -67,7 +67,7 @@ def test_the_interval_over_repeated_tasks_covers_while_one_over_rows_does_not() 
         fixed = rng.choice([1, -1, 0], size=(tasks, 1), p=chances)
         fresh = rng.choice([1, -1, 0], size=(tasks, 3), p=chances)
         rows = np.where(rng.random((tasks, 1)) < 2 / 3, fixed, fresh).ravel()
-        for place, groups in enumerate((ids, None)):
+        for place, groups in enumerate((ids.tolist(), None)):
             interval = paired_interval(rows, groups, rng, resamples=500)
             hits[place] += interval.low <= 0.08 <= interval.high
     by_task, by_row = hits / studies

@@ -19,7 +19,7 @@ def test_the_limits_are_statsmodels_wilson_ones(counts: tuple[int, int]) -> None
 @pytest.mark.parametrize("n", [180, 300, 600])
 def test_the_interval_of_an_accuracy_covers_the_truth_as_often_as_it_says(n: int) -> None:
     counts = np.arange(n + 1)
-    low, high = np.array([wilson(hits, n) for hits in counts]).T
+    low, high = np.array([wilson(int(hits), n) for hits in counts]).T
     for truth in np.linspace(0.3, 0.95, 131):
         covered = binom.pmf(counts, n, truth)[(low <= truth) & (truth <= high)].sum()
         assert 0.935 < covered < 0.965

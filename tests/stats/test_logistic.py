@@ -84,7 +84,7 @@ def test_twin_columns_share_the_weight() -> None:
 def test_a_fit_survives_json() -> None:
     features, right = study(4)
     fitted = fit_logistic(features, right, 1.0)
-    read = {
+    read: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in json.loads(json.dumps(asdict(fitted))).items()
     }

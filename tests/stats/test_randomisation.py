@@ -11,10 +11,10 @@ from heedful.stats.randomisation import randomisation_p_value
 
 def exact(values: NDArray[np.float64], hits: Sequence[bool]) -> float:
     """Every way of swapping the members of pairs."""
-    hits = np.array(hits)
-    seen = values[hits].mean() - values[~hits].mean()
+    hit = np.array(hits)
+    seen = values[hit].mean() - values[~hit].mean()
     flipped = [np.array(signs) * values for signs in product((-1, 1), repeat=len(values))]
-    return np.mean([one[hits].mean() - one[~hits].mean() >= seen - 1e-12 for one in flipped])
+    return float(np.mean([one[hit].mean() - one[~hit].mean() >= seen - 1e-12 for one in flipped]))
 
 
 def test_the_p_value_is_that_of_all_flips() -> None:

@@ -1,3 +1,5 @@
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,9 +28,15 @@ def test_two_sided_limits_are_statsmodels_beta_ones(count: tuple[int, int], leve
     assert clopper_pearson(hits, n, level) == pytest.approx(tuple(map(float, expected)), abs=1e-9)
 
 
+SIDES: list[tuple[Literal["lower", "upper"], Literal["less", "greater"]]] = [
+    ("upper", "less"),
+    ("lower", "greater"),
+]
+
+
 @given(st.integers(0, 40), levels)
 def test_one_sided_limits_are_scipys(hits: int, level: float) -> None:
-    for side, alternative in (("upper", "less"), ("lower", "greater")):
+    for side, alternative in SIDES:
         expected = binomtest(hits, 40, alternative=alternative).proportion_ci(level, method="exact")
         assert clopper_pearson(hits, 40, level, side) == pytest.approx(
             (expected.low, expected.high), abs=1e-9
@@ -63,7 +71,7 @@ def test_the_exact_limits_hold_the_truth_at_least_as_often_as_they_say(share: fl
 
 def test_the_first_failure_ends_the_sequence() -> None:
     assert certify_in_order([0, 1, 40, 0], 300, 0.05, 0.95) == 2
-    assert certify_in_order(np.array([0, 1]), 300, 0.05, 0.95) == 2
+    assert certify_in_order(np.array([0, 1]), 300, 0.05, 0.95) == 2  # type: ignore[arg-type]
     assert certify_in_order([0], 10, 0.05, 0.95) == 0
 
 
