@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "types": set(),
     "errors": set(),
     "records": {"types"},
-    "plugins": set(),
+    "plugins": {"errors"},
     "extras": {"errors"},
     "ports": {"types", "errors", "records"},
     "arms": {"types"},

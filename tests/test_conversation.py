@@ -20,7 +20,7 @@ from heedful import (
 from heedful.decisions import decision_fields, decision_of, read_decision
 from heedful.models.scripted import Reply
 from heedful.stages.compose import compose, first_prompt
-from heedful.types import Decode, Outcome, Policy, Prompt, Recall, ToolCall
+from heedful.types import Decode, Outcome, Policy, Prompt, Recall, Token, ToolCall
 from tests.faulty import FaultyServer, in_turn, sends
 from tests.making import FixedBank
 
@@ -185,3 +185,26 @@ def test_samples_of_agreement_are_asked_with_the_same_tools() -> None:
     outcome = Controller(model=model, policy=policy).answer_sync(Task(question="Add.", tools=(ADD,)))
     assert (outcome.confidence, outcome.calls) == (1.0, 4)
     assert all(prompt.tools == (ADD,) for prompt in model.prompts)
+
+
+def test_a_tool_call_without_log_probs_has_an_unknown_confidence_and_stands() -> None:
+    def script(prompt: Prompt) -> Decode:
+        noted = "Notes" in prompt.messages[-1].content
+        text = Decode(text="It rains.", tokens=(Token("It rains.", -2.5),))
+        return text if noted else Decode(text="", tool_calls=(CALL,), model="silent")
+
+    controller = Controller(
+        model=ScriptedModel(script=script),
+        policy=Policy(threshold=-0.5, sources=("notes",), margins={"notes": 0.0}),
+        sources={"notes": MemorySource(bank=FixedBank([RULE]))},
+    )
+    outcome = controller.answer_sync(Task(question="Add.", tools=(ADD,)))
+    assert (outcome.confidence, outcome.route.reason) == (None, "no confidence")
+    assert outcome.decode.tool_calls == (CALL,)
+
+
+def test_the_confidence_of_a_tool_call_is_that_of_all_its_tokens() -> None:
+    tokens = (Token('{"name":', -0.5), Token(' "add"}', -1.5))
+    model = ScriptedModel(script=lambda prompt: Decode(text="", tool_calls=(CALL,), tokens=tokens))
+    outcome = Controller(model=model, policy=Policy()).answer_sync(Task(question="Add.", tools=(ADD,)))
+    assert outcome.baseline.signals["mean"] == outcome.baseline.signals["answer_mean"] == -1.0

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -397,7 +397,7 @@ def test_a_journal_that_raises_changes_no_answer(error: Exception, second: Play)
     with FaultyServer(in_turn(UNSURE, second)) as server:
         plain = answer(server)
     with FaultyServer(in_turn(UNSURE, second)) as server:
-        outcome = answer(server, BrokenJournal(error))
+        outcome = answer(server, cast(Journal, BrokenJournal(error)))
     assert outcome.answer.encode() == plain.answer.encode()
     assert (outcome.route, outcome.verdict, outcome.chosen) == (plain.route, plain.verdict, plain.chosen)
     assert [fault.stage for fault in outcome.faults] == [*(f.stage for f in plain.faults), "journal"]
@@ -473,7 +473,7 @@ def test_every_part_may_fail_in_one_answer() -> None:
     with FaultyServer(in_turn(UNSURE, answers_without_logprobs(SECOND))) as server:
         outcome = answer(
             server,
-            BrokenJournal(StoreError("gone")),
+            cast(Journal, BrokenJournal(StoreError("gone"))),
             policy,
             bank,
             guards={"contract": ContractGuard(broken_predicate)},

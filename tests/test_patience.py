@@ -1,7 +1,9 @@
 """A slow second pass fails open, and what does not depend on order runs at once."""
 
 import asyncio
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -177,3 +179,18 @@ def test_answer_sync_works_inside_a_running_event_loop() -> None:
         return controller.answer_sync(TASK).answer
 
     assert asyncio.run(notebook()) == "blue"
+
+
+def test_a_store_that_another_process_keeps_locked_delays_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "heedful.db"
+    journal = SqliteJournal(Database(path))
+    controller = Controller(
+        model=ScriptedModel(script={"What is it?": "blue"}), policy=Policy(), journal=journal, patience=0.1
+    )
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        outcome = controller.answer_sync(TASK)
+        still_locked = other.in_transaction
+        other.execute("ROLLBACK")
+    assert (outcome.answer, still_locked) == ("blue", True)
+    assert [fault.stage for fault in outcome.faults] == ["journal"]

@@ -51,6 +51,11 @@ def echo(options):
 def broken(options):
     return None
 
+
+def exploding(options):
+    raise RuntimeError("kaboom")
+
+
 NOT_A_GUARD = 7
 """
 POINTS = """
@@ -72,6 +77,8 @@ again = plugin:again
 backwards = plugin:backwards
 [heedful.models]
 echo = plugin:echo
+broken = plugin:broken
+exploding = plugin:exploding
 """
 USING = """
 import json
@@ -190,3 +197,20 @@ def test_a_part_that_nobody_has_is_named_with_those_there_are() -> None:
         format_named("xls")
     with pytest.raises(UsageError, match="'ftp://x' is not a supported URL"):
         make_model(ModelOptions(url="ftp://x"))
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("broken:x", "it made a NoneType, which is not a Model"),
+        ("exploding:x", "RuntimeError: kaboom"),
+    ],
+)
+def test_a_model_of_a_plug_in_that_fails_is_one_sentence(
+    plugin: dict[str, str], tmp_path: Path, url: str, says: str
+) -> None:
+    command = [sys.executable, "-m", "heedful", "ask", "hello", "--url", url]
+    done = subprocess.run(command, env=plugin, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"the plug-in '{url[:-2]}' of heedful.models failed: {says}" in done.stderr
+    assert "Traceback" not in done.stderr

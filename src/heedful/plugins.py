@@ -13,7 +13,11 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar, cast
 
+from heedful.errors import HeedfulError, UsageError
+
 T = TypeVar("T")
+A = TypeVar("A")
+R = TypeVar("R")
 LOG = logging.getLogger("heedful")
 
 
@@ -81,3 +85,23 @@ def _located(place: str) -> object:
 def _named(point: EntryPoint) -> str:
     package = point.dist.name if point.dist is not None else point.value
     return f"{point.name} of {package} ({point.group})"
+
+
+class Factories(Registry[Callable[[A], R]], Generic[A, R]):
+    """Parts that are made from options when they are needed."""
+
+    def make(self, name: str, options: A, port: type) -> R:
+        """Make a part; a plug-in that fails, or makes something else, is named."""
+        if name in self._own:
+            return self[name](options)
+        try:
+            part = self[name](options)
+        except HeedfulError:
+            raise
+        except Exception as error:  # third-party code may raise anything
+            problem = f"{type(error).__name__}: {error}"
+        else:
+            if isinstance(part, port):
+                return part
+            problem = f"it made a {type(part).__name__}, which is not a {port.__name__}"
+        raise UsageError(f"the plug-in {name!r} of {self.group} failed: {problem}")

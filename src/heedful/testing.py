@@ -226,6 +226,7 @@ async def check_store(store: Store) -> None:
     evidence = Evidence(entry="dozen", version=ENTRIES[3].digest, task="t1", utility=-1.0, decision="d1")
     await store.observe(bank, [evidence])
     require(list(await store.evidence(bank)) == [evidence], "evidence is returned unchanged")
+    await _refuses(store.observe(bank, [replace(evidence, utility=2.0)]), "a utility of 2 is refused")
     require(list(await store.evidence("another bank")) == [], "evidence is stored per bank")
 
 

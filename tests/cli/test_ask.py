@@ -80,11 +80,12 @@ def test_ask_prints_its_stable_fields_and_why_explains_them(heedful: Heedful, no
     for part in ("1 answer", "2 sure?", "3 again", "4 verdict", "opens at 7 am", asked.json["answer"]):
         assert part in told.out
     record = heedful("why", "last", "--json").json
-    assert record["decision"] == asked.json["decision"]
-    assert record["candidates"][0]["recalls"][0]["score"] > 0
+    assert record["id"] == asked.json["decision"]
+    assert record["candidates"][0]["record"]["recalls"][0]["score"] > 0
 
     left = heedful("why", asked.json["decision"], "--leave-one-out", "--json").json["leave_one_out"]
-    assert [one["entry"] for one in left] == [r["entry"] for r in record["candidates"][0]["recalls"]]
+    recalls = record["candidates"][0]["record"]["recalls"]
+    assert [one["entry"] for one in left] == [recall["entry"] for recall in recalls]
     assert left[0]["flipped"], "without the note the model cannot know"
 
 

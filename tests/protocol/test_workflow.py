@@ -80,6 +80,10 @@ def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_agai
     assert report.summary["failed_passes"]["test"] == dict.fromkeys(names, 1)
     assert "On the test side, 7 passes failed (none 1, notes 1" in report.text
     assert report.summary["arms"]["baseline"]["n"] == ROWS
+    assert "s0: RequestError: content filter" in counts["none"].error
+    with pytest.raises(LockError, match="is locked, so its fit side cannot change"):
+        asyncio.run(record(space, setup, whole, "fit", nobody, retry_failed=True))
+    asyncio.run(record(space, setup, whole, "fit", nobody))
     before = len(whole.prompts)
     asyncio.run(open_test_side(space, setup, whole, nobody, retry_failed=True))
     passes = Ledger(space.ledger).passes

@@ -59,7 +59,10 @@ def ask(
     else:
         if bank != "default":
             require_bank(opened, bank)
-        memory, journal = open_bank(opened, bank, recall, similarity), SqliteJournal(opened.database)
+        journal = SqliteJournal(opened.database)
+        memory = MemoryBank(bank, ())
+        if arm not in ("never", "retry"):
+            memory = open_bank(opened, bank, recall, similarity)
     controller = Controller(
         model=open_model(
             ModelOptions(

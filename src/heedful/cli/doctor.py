@@ -106,10 +106,11 @@ def _key() -> str:
 
 
 def _endpoint(url: str) -> str:
-    from heedful.models.chat import ChatModel
+    from heedful.models.schemes import ModelOptions, make_model
     from heedful.types import Message, Prompt
 
-    model = ChatModel(base_url=url, timeout=20.0, retries=0, model=os.environ.get("HEEDFUL_MODEL", ""))
+    name = os.environ.get("HEEDFUL_MODEL", "")
+    model = make_model(ModelOptions(url=url, model=name, timeout=20.0, retries=0))
     prompt = Prompt(messages=(Message(role="user", content="Say hello."),), max_tokens=4)
     decode = asyncio.run(model.decode(prompt))
     return f"{url} answers in {decode.seconds:.2f} s, {'with' if decode.tokens else 'without'} log-probs"

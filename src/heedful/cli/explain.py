@@ -43,6 +43,8 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
         f"2 sure?    {_routed(decision)}",
     ]
     for candidate in decision.candidates:
+        if candidate.record.status == "nothing":
+            lines.append(f"3 again    {candidate.record.source}: nothing recalled")
         if candidate.record.status == "decoded":
             lines.append(f"3 again    {candidate.record.source}: {_quoted(candidate.record)}")
             lines += _recalls(candidate.record, texts)

@@ -27,8 +27,10 @@ def status_lines(status: StudyStatus) -> list[str]:
     lines = [f"{status.study} in {status.folder}"]
     for side, progress in status.sides.items():
         for source, count in progress.sources.items():
-            failed = f", {count.failed} failed (--retry-failed decodes them again)" if count.failed else ""
-            lines.append(f"  {side:<5} {source:<12} {count.recorded:>5} of {count.wanted}{failed}")
+            lines.append(f"  {side:<5} {source:<12} {count.recorded:>5} of {count.wanted}")
+            if count.failed:
+                again = "" if side == "fit" and status.locked else "; --retry-failed decodes them again"
+                lines.append(f"        {count.failed} failed, for example {count.error}{again}")
     lines += [f"  {damage_line(damage.line, damage.problem)}" for damage in status.damaged_rows]
     steps = [step for step, done in (("fitted", status.fitted), ("locked", status.locked)) if done]
     lines.append(f"  {', '.join(steps) or 'not fitted yet'}; test side openings: {status.test_openings}")

@@ -49,11 +49,17 @@ def why(
 def _model_of(decision: "Decision", threads: int | None) -> "Model":
     """The model that made the decision."""
     from heedful.cli.resources import open_model
+    from heedful.errors import UsageError
     from heedful.models.chat import UNNAMED
     from heedful.models.schemes import ModelOptions
 
     model = decision.model
     if model.endpoint == "embedded":
         return open_model(ModelOptions(weights=model.name, threads=threads))
+    if not model.endpoint.startswith("http"):
+        raise UsageError(
+            f"{model.name} ({model.endpoint}) made this decision, and this command cannot open it again: "
+            "call heedful.credit.leave_one_out with the model in Python"
+        )
     name = "" if model.name == UNNAMED else model.name
     return open_model(ModelOptions(url=model.endpoint, model=name))

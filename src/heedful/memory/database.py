@@ -5,9 +5,9 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 from weakref import finalize
 
 from heedful.errors import StoreError
@@ -72,6 +72,10 @@ class Database:
         self._prepare()
 
     def _prepare(self) -> None:
+        """Create or upgrade the tables; a store that is up to date is only read."""
+        with self.reading() as connection:
+            if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+                return
         with self.writing() as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
@@ -91,7 +95,7 @@ class Database:
             with self.writing() as connection:
                 return work(connection)
 
-        return await asyncio.to_thread(writing)
+        return await _in_thread(writing)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` outside the event loop; it may only read."""
@@ -100,7 +104,7 @@ class Database:
             with self.reading() as connection:
                 return work(connection)
 
-        return await asyncio.to_thread(reading)
+        return await _in_thread(reading)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -129,6 +133,35 @@ class Database:
 
     def close(self) -> None:
         self._connection.close()
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread that neither the event loop nor the process waits for when it ends.
+
+    A store that another process keeps locked would otherwise delay an answer that is already there.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast(T, result))
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            failure = error
+        with suppress(RuntimeError):  # the event loop has ended: nobody waits
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

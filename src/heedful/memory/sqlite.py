@@ -67,6 +67,12 @@ class SqliteStore:
         return await self.database.write(lambda connection: [_mark(connection, bank, mark) for mark in marks])
 
     async def observe(self, bank: str, evidence: Sequence[Evidence]) -> None:
+        for seen in evidence:
+            if not isinstance(seen.utility, int | float) or not -1 <= seen.utility <= 1:
+                raise UsageError(
+                    f"evidence about entry {seen.entry!r}: a utility must be between -1 and 1, "
+                    f"not {seen.utility!r}"
+                )
         rows = [(time.time(), bank, e.entry, e.version, e.task, e.utility, e.decision) for e in evidence]
         statement = (
             "INSERT INTO evidence (at, bank, entry, version, task, utility, decision) "

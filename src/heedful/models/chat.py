@@ -199,6 +199,7 @@ def chat_model(options: ModelOptions) -> ChatModel:
         model=options.model,
         logprobs=options.logprobs,
         timeout=options.timeout,
+        retries=options.retries,
         concurrency=options.slots,
     )
 

@@ -1,10 +1,9 @@
 """Model options of commands and studies, and a registry that creates models by URL scheme."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from heedful.errors import UsageError
-from heedful.plugins import Registry
+from heedful.plugins import Factories
 from heedful.ports import Model
 
 
@@ -18,6 +17,7 @@ class ModelOptions:
     """The model's name at the endpoint."""
     logprobs: bool = True
     timeout: float = 120.0
+    retries: int = 3
     slots: int = 4
     """Number of concurrent requests."""
     weights: str = "smollm2-135m"
@@ -25,7 +25,7 @@ class ModelOptions:
     context: int = 2048
 
 
-MODELS: Registry[Callable[[ModelOptions], Model]] = Registry(
+MODELS: Factories[ModelOptions, Model] = Factories(
     "heedful.models",
     {
         "http": "heedful.models.chat:chat_model",
@@ -45,4 +45,4 @@ def make_model(options: ModelOptions) -> Model:
             f"{options.url!r} is not a supported URL; use one such as http://127.0.0.1:8000/v1 "
             f"(supported: {known})"
         )
-    return MODELS[scheme](options)
+    return MODELS.make(scheme, options, Model)

@@ -43,7 +43,8 @@ class StudySetup:
         return named
 
     def _source(self, name: str, settings: SourceSettings, seed: int) -> Source:
-        return SOURCES[settings.kind](
+        return SOURCES.make(
+            settings.kind,
             SourceOptions(
                 bank=self.banks.get(name),
                 placement=settings.placement,
@@ -52,7 +53,8 @@ class StudySetup:
                 temperature=settings.temperature,
                 seed=seed,
                 options=settings.options,
-            )
+            ),
+            Source,
         )
 
 

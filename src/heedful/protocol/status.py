@@ -17,6 +17,8 @@ class SourceProgress:
     recorded: int
     wanted: int
     failed: int
+    error: str
+    """The task and the error of a failed pass, as an example."""
     """Of those recorded; `heedful study record --retry-failed` decodes them again."""
 
 
@@ -67,10 +69,12 @@ def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:
         rows = [row for row in ledger.of(side, name) if (row.seed, row.task) in wanted]
         pace = _pace(rows or list(ledger.of(other, name)) or list(ledger.passes.values()))
         left += (len(wanted) - len(rows)) * pace / slots
+        failed = [row for row in rows if row.record.status == "failed"]
         sources[name] = SourceProgress(
             recorded=len(rows),
             wanted=len(wanted),
-            failed=sum(row.record.status == "failed" for row in rows),
+            failed=len(failed),
+            error=f"{failed[0].task}: {failed[0].record.error}" if failed else "",
         )
     return SideProgress(sources=sources, seconds_left=round(left))
 

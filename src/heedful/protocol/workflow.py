@@ -46,9 +46,24 @@ async def record(
     retry_failed: bool = False,
 ) -> Ledger:
     """Decode the missing passes of a side; only `test` may ask for the test side."""
+    if side == "fit" and space.lock.exists():
+        return await locked_ledger(space, setup, model, retry_failed)
     await refuse_senseless_logprobs(setup, model)
     recording = recording_of(setup, side, retry_failed=retry_failed)
     return await fill(space, setup, model, recording, on_progress, refined_ledger(space, setup))
+
+
+async def locked_ledger(space: Workspace, setup: StudySetup, model: Model, retry_failed: bool) -> Ledger:
+    """The ledger of a locked study, if its fit side is complete: to record more would break the lock."""
+    ledger = Ledger(space.ledger)
+    changed = await outdated(recording_of(setup, "fit"), ledger, model.traits.fingerprint)
+    failed = [row for row in ledger.passes.values() if (row.side, row.record.status) == ("fit", "failed")]
+    if changed or (retry_failed and failed):
+        raise LockError(
+            f"the study in {space.folder} is locked, so its fit side cannot change: run heedful study test "
+            "to continue with the test side, or use --out with another folder for a new study"
+        )
+    return ledger
 
 
 async def fill(

@@ -1,9 +1,9 @@
 """Source options of a study file, and a registry that creates sources by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from heedful.plugins import Registry
+from heedful.plugins import Factories
 from heedful.ports import Bank, Source
 from heedful.sources.memory import MemorySource
 from heedful.sources.reflect import ReflectSource
@@ -39,7 +39,7 @@ def _retry(given: SourceOptions) -> Source:
     return RetrySource(temperature=temperature, seed=given.seed * 1000 + 1 if temperature > 0 else None)
 
 
-SOURCES: Registry[Callable[[SourceOptions], Source]] = Registry(
+SOURCES: Factories[SourceOptions, Source] = Factories(
     "heedful.sources",
     {
         "memory": _memory,

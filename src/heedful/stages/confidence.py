@@ -37,7 +37,7 @@ class Signal:
 
 def check_logprobs(decode: Decode) -> None:
     """Raise `LogprobError` for missing or impossible log-probs."""
-    if not decode.text:
+    if not decode.text and not decode.tool_calls:
         return
     if not decode.tokens:
         raise LogprobError(f"{decode.model} returned no log-probs; run heedful probe to see what it supports")
@@ -59,7 +59,9 @@ def said_tokens(decode: Decode) -> list[Token]:
 
 
 def answer_tokens(decode: Decode) -> list[Token]:
-    """The tokens that make up the graded answer."""
+    """The tokens that make up the graded answer; of a tool call, all of them."""
+    if decode.tool_calls:
+        return said_tokens(decode)
     return [] if decode.span is None else _between(decode, *decode.span)
 
 
