@@ -24,6 +24,7 @@ def test_there_are_published_results() -> None:
     assert STUDIES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_a_published_report_is_rebuilt_from_its_ledger(study: Path, tmp_path: Path) -> None:
     copy = tmp_path / study.name

@@ -19,6 +19,7 @@ def notes(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_ask_without_an_endpoint_to_reach_fails_with_one_sentence(heedful: Heedful) -> None:
     done = heedful("ask", "hello?", "--url", "http://127.0.0.1:9/v1")
     assert (done.code, done.out) == (1, "")

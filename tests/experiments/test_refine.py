@@ -346,6 +346,7 @@ refined((space, setup, model))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [0, 3, 11])
 def test_a_loop_that_is_killed_leaves_no_half_state_and_goes_on(study: RecordedStudy, calls: int) -> None:
     space, _, model = study

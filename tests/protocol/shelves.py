@@ -16,7 +16,7 @@ from heedful.protocol.workspace import open_workspace
 from heedful.types import Prompt
 from tests.making import PreparedStudy
 
-ROWS = 100
+ROWS = 60
 """Questions on each side."""
 STUDY = """
 name = "desk"

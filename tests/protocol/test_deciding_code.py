@@ -9,7 +9,7 @@ import pytest
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.protocol import deciding_code
-from heedful.protocol.deciding_code import PACKAGE, code_state, tree_digest
+from heedful.protocol.deciding_code import PACKAGE, code_state, module_digests, tree_digest
 from tests.protocol.making import Letters
 
 SVAMP = BENCHMARKS["svamp"]
@@ -28,7 +28,7 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def changes(package: Path) -> list[str]:
-    return code_state(SVAMP).changed(code_state(SVAMP, package))
+    return code_state(SVAMP).changed(module_digests(SVAMP, package))
 
 
 def test_a_comment_a_docstring_the_layout_or_an_import_changes_nothing(package: Path) -> None:
@@ -90,5 +90,5 @@ def test_the_commit_is_recorded_where_there_is_one(monkeypatch: pytest.MonkeyPat
     assert state.commit == (git.stdout.strip() or None)
     assert (state.dirty is None) == (state.commit is None)
     monkeypatch.setattr(deciding_code, "PACKAGE", tmp_path)
-    state = code_state(SVAMP, PACKAGE)
+    state = code_state(SVAMP)
     assert (state.commit, state.dirty) == (None, None)

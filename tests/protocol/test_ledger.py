@@ -231,6 +231,7 @@ recorded(ledger_path, ScriptedModel(script=script), {"none": named["none"], "one
 """
 
 
+@pytest.mark.slow
 def test_kill_9_while_recording_loses_nothing_that_was_written(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     told = set()

@@ -59,6 +59,7 @@ def test_a_second_opening_is_logged_and_costs_no_call(locked: PreparedStudy) -> 
     assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
 
 
+@pytest.mark.slow
 def test_a_refused_question_is_a_failed_pass_that_is_shown_and_can_be_asked_again(study: Path) -> None:
     study.write_text(QUICK)
     whole = shelf_model()

@@ -41,14 +41,19 @@ class CodeState:
         """The commit in words; empty if heedful does not run from a checkout."""
         return (self.commit or "") + (", with changes" if self.dirty else "")
 
-    def changed(self, other: "CodeState") -> list[str]:
-        """The modules that differ."""
-        names = {**self.modules, **other.modules}
-        return [name for name in names if self.modules.get(name) != other.modules.get(name)]
+    def changed(self, modules: Mapping[str, str]) -> list[str]:
+        """The modules whose digests differ."""
+        names = {**self.modules, **modules}
+        return [name for name in names if self.modules.get(name) != modules.get(name)]
 
 
-def code_state(benchmark: Benchmark, package: Path = PACKAGE) -> CodeState:
-    """The current state of the deciding code."""
+def code_state(benchmark: Benchmark) -> CodeState:
+    """The deciding code as it is now, with the commit it comes from."""
+    return CodeState(modules=module_digests(benchmark), commit=_git("rev-parse", "HEAD"), dirty=_dirty())
+
+
+def module_digests(benchmark: Benchmark, package: Path = PACKAGE) -> dict[str, str]:
+    """A digest of each module that decides, by its place in the package."""
     files = [file for name in DECIDING for file in sorted(package.glob(name))]
     modules = {file.relative_to(package).as_posix(): tree_digest(file) for file in files}
     for name, file in sorted(_benchmark_files(benchmark)):
@@ -56,7 +61,7 @@ def code_state(benchmark: Benchmark, package: Path = PACKAGE) -> CodeState:
             name = file.relative_to(PACKAGE).as_posix()
             file = package / name
         modules[name] = tree_digest(file)
-    return CodeState(modules=modules, commit=_git("rev-parse", "HEAD"), dirty=_dirty())
+    return modules
 
 
 def tree_digest(file: Path) -> str:

@@ -10,7 +10,7 @@ from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
 from heedful.decisions import policy_fields
 from heedful.errors import LockError
-from heedful.protocol.deciding_code import CodeState, code_state
+from heedful.protocol.deciding_code import CodeState, code_state, module_digests
 from heedful.protocol.endpoint_probe import EndpointProbe
 from heedful.protocol.fit_result import FitResult, from_fields, to_fields
 from heedful.protocol.ledger import Ledger
@@ -176,7 +176,7 @@ def moved(
     if has_fit_passes(locked, ledger):
         now["fit passes"] = locked["fit passes"]
     missing = {name for name in NOT_IN_EARLY_LOCKS if name not in locked}
-    changed = [] if lock.code is None else lock.code.changed(code_state(setup.benchmark))
+    changed = [] if lock.code is None else lock.code.changed(module_digests(setup.benchmark))
     return [
         *([] if same else ["the endpoint's replies"]),
         *(name for name in {**locked, **now} if locked.get(name) != now.get(name) and name not in missing),
