@@ -77,6 +77,8 @@ def policy_fields(policy: Policy) -> dict[str, Any]:
     words = {threshold: word for word, threshold in UNBOUNDED.items()}
     threshold = words.get(policy.threshold, policy.threshold)
     fields: dict[str, Any] = msgspec.to_builtins(policy)
+    if policy.value is None:  # as in locks that were made before there were value policies
+        del fields["value"]
     return {**fields, "threshold": threshold}
 
 

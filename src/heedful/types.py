@@ -321,6 +321,40 @@ class Calibrators:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TreeEnsemble:
+    """A sum of decision trees over named features: plain arrays with one item per node."""
+
+    features: tuple[str, ...]
+    roots: tuple[int, ...]
+    """The root node of each tree."""
+    feature: tuple[int, ...]
+    """Which feature a node looks at; -1: a leaf."""
+    threshold: tuple[float, ...]
+    """Go left if the feature is at most this, else right."""
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    value: tuple[float, ...]
+    """What a leaf adds; of an inner node, the mean of the rows that reached it."""
+    base: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRule:
+    """What memory is worth: a fitted estimate of V = E[Δ − λk] (eq. 3) in place of thresholds."""
+
+    answer: TreeEnsemble
+    """Log-odds that an answer is right, from all passes so far."""
+    gain: TreeEnsemble
+    """The expected gain in accuracy of asking a source that was not asked yet."""
+    calls: tuple[float, ...]
+    """Calls that a pass of each source of the policy costs on average."""
+    cost: float = 0.01
+    """λ: what a call costs, in accuracy."""
+    margin: float = 0.0
+    """How much likelier to be right than the first answer another one must be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A point in the policy space; every arm of the paper is one (see `heedful.arms`)."""
 
@@ -331,15 +365,18 @@ class Policy:
     """Consult iff confidence < threshold (eq. 5); -inf never, inf always."""
     sources: tuple[str, ...] = ()
     """Sources of the second pass, in order."""
-    combine: Literal["cascade", "dual", "agree"] = "cascade"
+    combine: Literal["cascade", "dual", "agree", "value"] = "cascade"
     """cascade: the first accepted candidate wins; dual: all are decoded and the surest accepted one wins;
-    agree: an accepted candidate wins if another gives the same answer and the first pass does not."""
+    agree: an accepted candidate wins if another gives the same answer and the first pass does not;
+    value: ask while the expected gain exceeds the cost, then take the answer that is likeliest right."""
     margins: Mapping[str, float] | None = None
     """Per source: accept iff candidate ≥ baseline + margin (eq. 7); None: no margin test."""
     guards: tuple[str, ...] = ("format", "valid")
     budget: Budget = Budget()
     calibrators: Calibrators | None = None
     """For the signal `calibrated`."""
+    value: ValueRule | None = None
+    """For the combination `value`, which needs neither threshold nor margins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

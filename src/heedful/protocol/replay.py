@@ -7,11 +7,13 @@ import numpy as np
 
 from heedful.errors import PolicyError
 from heedful.protocol.table import Bools, Column, Floats, Ints, Table, make_column
+from heedful.protocol.value_replay import decide, row_views
 from heedful.stages.accept import needs_confidence
 from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import features_of, probability
 from heedful.stages.feasibility import looks_at_confidence, measured_signal
-from heedful.types import LEAST_SURE, Calibrator, Policy
+from heedful.stages.value import Estimates
+from heedful.types import LEAST_SURE, Calibrator, Policy, ValueRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,8 @@ class Replayer:
             tuple[int, int, Calibrator], Floats
         ] = {}  # by the ids of columns that are kept alive
         self._equal: dict[tuple[str, str, bool], Bools] = {}
-        self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps alive
+        self._valued: dict[tuple[str, tuple[str, ...], int, int], tuple[ValueRule, list[Estimates]]] = {}
+        self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps
 
     def replay(self, policy: Policy) -> PolicyReplay:
         """The policy's answers on every row."""
@@ -73,6 +76,8 @@ class Replayer:
             raise PolicyError(
                 f"the signal {policy.signal!r} makes further model calls, so it cannot be replayed"
             )
+        if policy.value is not None:
+            return self._replay_value(policy, policy.value)
         made = self.consult(policy)
         consulted = routed(made.confidence, policy)
         return PolicyReplay(
@@ -83,6 +88,43 @@ class Replayer:
             tokens=made.first.tokens + np.where(consulted, made.extra_tokens, 0),
             decoded=tuple(consulted & tried for tried in made.decoded),
         )
+
+    def _replay_value(self, policy: Policy, rule: ValueRule) -> PolicyReplay:
+        """Ask while it pays, row by row; estimates are kept for other costs and margins."""
+        first, n = self.first(policy.first), len(self.table)
+        columns = [self.table.column(source) for source in policy.sources]
+        passing = [_guards_pass(column, policy) for column in columns]
+        chosen, right = np.full(n, -1), first.right.copy()
+        calls, tokens = first.calls.copy(), first.tokens.copy()
+        decoded = [np.zeros(n, dtype=bool) for _ in columns]
+        for row, estimates in enumerate(self._estimates(policy, rule)):
+            allowed = [place for place, column in enumerate(passing, start=1) if column[row]]
+            decision = decide(estimates, rule, allowed, policy.budget.passes)
+            for place in decision.consulted:
+                column = columns[place - 1]
+                decoded[place - 1][row] = column.decoded[row]
+                calls[row] += column.calls[row]
+                tokens[row] += column.tokens[row]
+            if decision.chosen:
+                chosen[row] = decision.chosen - 1
+                right[row] = columns[decision.chosen - 1].right[row]
+        consulted = np.logical_or.reduce(decoded) if decoded else np.zeros(n, dtype=bool)
+        return PolicyReplay(
+            consulted=consulted,
+            chosen=chosen,
+            right=right,
+            calls=calls,
+            tokens=tokens,
+            decoded=tuple(decoded),
+        )
+
+    def _estimates(self, policy: Policy, rule: ValueRule) -> list[Estimates]:
+        key = policy.first, policy.sources, id(rule.answer), id(rule.gain)
+        if key not in self._valued:
+            rows = row_views(self.table, self.first(policy.first), policy.sources)
+            found = [Estimates(answer=rule.answer, gains=rule.gain, views=dict(row.views)) for row in rows]
+            self._valued[key] = rule, found  # the rule too, so that its id stays its own
+        return self._valued[key][1]
 
     def consult(self, policy: Policy) -> ConsultReplay:
         """Judge every source on every row, whatever the threshold."""
@@ -247,12 +289,8 @@ def calibrated(column: Column, first: Column | None, calibrator: Calibrator) -> 
 
 
 def _accepts(c: Floats, c2: Floats, column: Column, source: str, policy: Policy) -> Bools:
-    """Eq. 7 on every row: every guard, and the margin if the policy has one."""
-    accepted = column.decoded
-    for guard in policy.guards:
-        if guard not in column.guards and column.decoded.any():
-            raise PolicyError(f"the guard {guard!r} was not recorded, so it cannot be replayed")
-        accepted = accepted & column.guards.get(guard, accepted)
+    """Eq. 7 on every row: every guard, and the margin where the policy has one."""
+    accepted = _guards_pass(column, policy)
     if not needs_confidence(policy):
         return accepted
     with np.errstate(invalid="ignore"):
@@ -260,3 +298,13 @@ def _accepts(c: Floats, c2: Floats, column: Column, source: str, policy: Policy)
         if policy.margins is not None:
             accepted &= c2 >= c + policy.margins[source]
     return accepted
+
+
+def _guards_pass(column: Column, policy: Policy) -> Bools:
+    """Where a source has an answer that every guard of the policy lets pass."""
+    passing = column.decoded
+    for guard in policy.guards:
+        if guard not in column.guards and column.decoded.any():
+            raise PolicyError(f"the guard {guard!r} was not recorded, so it cannot be replayed")
+        passing = passing & column.guards.get(guard, passing)
+    return passing

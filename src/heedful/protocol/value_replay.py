@@ -1,0 +1,83 @@
+"""Value policies from recorded passes: the live functions, row by row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from heedful.protocol.table import Column, Table
+from heedful.records import PassRecord
+from heedful.stages.value import Asked, Estimates, PassView, best_answer, worth_asking
+from heedful.types import ValueRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowViews:
+    """One row as the estimator sees it: a view by place, for the passes that have an answer to judge."""
+
+    views: Mapping[int, PassView]
+    right: Mapping[int, bool]
+
+    def states(self) -> Iterator[Asked]:
+        """What may have been asked so far: the first pass with any set of sources that answered."""
+        sources = [place for place in self.views if place > 0]
+        for size in range(len(sources) + 1):
+            for chosen in combinations(sources, size):
+                yield (0, *chosen)
+
+
+def row_views(table: Table, first: Column, sources: Sequence[str]) -> list[RowViews]:
+    """Every row of a table, with its first pass and these sources."""
+    columns = [first, *(table.column(source) for source in sources)]
+    return [
+        RowViews(
+            views={
+                place: record_view(column.passes[row])
+                for place, column in enumerate(columns)
+                if place == 0 or column.decoded[row]
+            },
+            right={place: bool(column.right[row]) for place, column in enumerate(columns)},
+        )
+        for row in range(len(table))
+    ]
+
+
+def record_view(record: PassRecord) -> PassView:
+    """A recorded pass as the estimator sees it."""
+    return PassView(
+        answer=record.answer,
+        signals=record.signals,
+        tokens=record.usage.completion_tokens,
+        characters=len(record.text),
+        recall=max((recall.score for recall in record.recalls), default=None),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueDecision:
+    """What a value policy does on one row."""
+
+    consulted: tuple[int, ...]
+    """Places of the sources that were asked, in the order of asking."""
+    chosen: int
+    """The place whose answer is given; 0: the first pass."""
+
+
+def decide(
+    estimates: Estimates, rule: ValueRule, allowed: Sequence[int], passes: int | None
+) -> ValueDecision:
+    """Ask while it pays, then choose; `allowed` are the places whose guards pass."""
+    asked: Asked = (0,)
+    consulted: list[int] = []
+    waiting = list(range(1, len(rule.calls) + 1))
+    while passes is None or len(consulted) < passes:
+        place = worth_asking(estimates, rule, asked, waiting)
+        if place is None:
+            break
+        waiting.remove(place)
+        consulted.append(place)
+        if place in estimates.views:
+            asked = tuple(sorted((*asked, place)))
+    answered = [place for place in asked if place in allowed]
+    return ValueDecision(
+        consulted=tuple(consulted), chosen=best_answer(estimates, rule.margin, asked, answered)
+    )
