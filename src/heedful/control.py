@@ -18,11 +18,12 @@ from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
 from heedful.stages.accept import asked_together, is_settled, judge, needs_confidence, settle
 from heedful.stages.answer import read_answer, refuse_bad_pattern
-from heedful.stages.budget import after_step, passes_left
+from heedful.stages.budget import after_step, out_of_budget, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
 from heedful.stages.feasibility import looks_at_confidence, measured_signal, refuse_infeasible
 from heedful.stages.route import choose_route
+from heedful.stages.value import Asked, Estimates, best_answer, view_of, worth_asking
 from heedful.types import (
     Attempt,
     BudgetUse,
@@ -35,6 +36,7 @@ from heedful.types import (
     Route,
     Spec,
     Task,
+    ValueRule,
     Verdict,
 )
 
@@ -104,6 +106,9 @@ class Controller:
     async def _consult(self, task: Task, so_far: "Consultation", spent: BudgetUse, run: "Run") -> None:
         """Fill in route and candidates; sources that do not depend on each other run concurrently."""
         policy = self.policy
+        if policy.value is not None:
+            await self._consult_by_value(policy.value, task, so_far, spent, run)
+            return
         so_far.confidence = await self._confidence(task, so_far.first, None, run)
         so_far.route = choose_route(so_far.confidence, policy, spent)
         if so_far.route.choice == "keep":
@@ -116,6 +121,31 @@ class Controller:
             done = places.stop
             if is_settled(so_far.first.decode.answer, so_far.candidates(), len(sources) - done, policy):
                 return
+
+    async def _consult_by_value(
+        self, rule: ValueRule, task: Task, so_far: "Consultation", spent: BudgetUse, run: "Run"
+    ) -> None:
+        """Ask while the expected gain exceeds the cost, then choose the likeliest answer (eq. 3)."""
+        policy = self.policy
+        estimates = Estimates(answer=rule.answer, gains=rule.gain, views={0: view_of(so_far.first)})
+        spent_up = out_of_budget(policy.budget, spent)
+        left = 0 if spent_up else passes_left(policy.budget, spent)
+        asked: Asked = (0,)
+        waiting = list(range(1, len(policy.sources) + 1))
+        so_far.route = Route(choice="keep", reason=spent_up or "not worth it")
+        while left is None or len(so_far.judged) < left:
+            place = worth_asking(estimates, rule, asked, waiting)
+            if place is None:
+                break
+            so_far.route = Route(choice="consult", reason="worth it")
+            waiting.remove(place)
+            await self._candidate(place - 1, policy.sources[place - 1], task, so_far, run)
+            attempt = so_far.judged[place - 1].attempt
+            if attempt.status == "decoded":
+                estimates.views[place] = view_of(attempt)
+                asked = tuple(sorted((*asked, place)))
+        so_far.confidence = estimates.chances(asked)[0]
+        so_far.judged = chosen_by_value(estimates, rule, asked, so_far.judged)
 
     async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt:
         """A source's pass, whether decoded, empty or failed."""
@@ -249,6 +279,24 @@ class Run:
         except Exception as error:
             faults.append(Fault(stage=stage, error=f"{type(error).__name__}: {error}"))
             self.faults += faults
+
+
+def chosen_by_value(
+    estimates: Estimates, rule: ValueRule, asked: Asked, judged: Mapping[int, Candidate]
+) -> dict[int, Candidate]:
+    """The candidates with their chances of being right; only the likeliest that may be taken is accepted."""
+    chances = dict(zip(asked, estimates.chances(asked), strict=True))
+    allowed = [at + 1 for at, candidate in judged.items() if candidate.verdict.choice == "accept"]
+    chosen = best_answer(estimates, rule.margin, asked, allowed)
+    less_likely = Verdict(choice="rollback", reason="less likely")
+    return {
+        at: replace(
+            candidate,
+            confidence=chances.get(at + 1),
+            verdict=less_likely if at + 1 in allowed and at + 1 != chosen else candidate.verdict,
+        )
+        for at, candidate in judged.items()
+    }
 
 
 def overall(so_far: Consultation, chosen: int | None) -> Verdict:

@@ -29,7 +29,7 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         at=at,
         task=outcome.task,
         model=ModelRef(name=model.name, endpoint=model.endpoint, fingerprint=fingerprint),
-        policy=outcome.policy,
+        policy=without_trees(outcome.policy),
         policy_id=policy_id(outcome.policy),
         sources=specs,
         first=record_of(outcome.baseline),
@@ -48,6 +48,11 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         overhead_seconds=outcome.overhead_seconds,
         faults=outcome.faults,
     )
+
+
+def without_trees(policy: Policy) -> Policy:
+    """A policy as decisions hold it: the trees of a value rule are known by the policy's id."""
+    return policy if policy.value is None else replace(policy, value=None)
 
 
 def decision_fields(decision: Decision) -> dict[str, Any]:

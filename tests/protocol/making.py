@@ -13,6 +13,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import Recorder, Recording
 from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.stages.confidence import SIGNALS
+from heedful.stages.value import ANSWER_FEATURES, GAIN_FEATURES
 from heedful.types import (
     Budget,
     Calibrator,
@@ -25,6 +26,8 @@ from heedful.types import (
     Recall,
     Side,
     Token,
+    TreeEnsemble,
+    ValueRule,
 )
 from tests.making import FixedBank
 
@@ -135,6 +138,51 @@ def calibrators(draw: st.DrawFn, sources: Sequence[str]) -> Calibrators | None:
         )
 
     return Calibrators(first=calibrator(), sources={source: calibrator() for source in sources})
+
+
+@st.composite
+def trees(draw: st.DrawFn, features: tuple[str, ...], leaf: float) -> TreeEnsemble:
+    """A few stumps over random features."""
+    roots: list[int] = []
+    nodes: list[tuple[int, float, int, int, float]] = []
+    for _ in range(draw(st.integers(1, 4))):
+        at = len(nodes)
+        roots.append(at)
+        splits_at = draw(st.sampled_from([-5000.0, -1.0, -0.4, 0.3, 0.5, 0.6, 1.5]))
+        nodes.append((draw(st.integers(0, len(features) - 1)), splits_at, at + 1, at + 2, 0.0))
+        nodes += [(-1, 0.0, 0, 0, draw(st.floats(-leaf, leaf))) for _ in range(2)]
+    feature, threshold, left, right, value = (tuple(part) for part in zip(*nodes, strict=True))
+    return TreeEnsemble(
+        features=features,
+        roots=tuple(roots),
+        feature=feature,
+        threshold=threshold,
+        left=left,
+        right=right,
+        value=value,
+    )
+
+
+@st.composite
+def value_policies(draw: st.DrawFn) -> Policy:
+    chains = [("one",), ("two", "one"), ("one", "two", "retry"), ("two", "none"), ("one", "vote")]
+    first = draw(st.sampled_from(["none", "one"]))
+    chain = draw(st.sampled_from([*chains, *([("verify", "one", "reflect")] if first == "none" else [])]))
+    rule = ValueRule(
+        answer=draw(trees(ANSWER_FEATURES, 2.0)),
+        gain=draw(trees(GAIN_FEATURES, 0.1)),
+        calls=tuple(draw(st.sampled_from([1.0, 3.0])) for _ in chain),
+        cost=draw(st.sampled_from([0.0, 0.01, 0.05])),
+        margin=draw(st.sampled_from([0.0, 0.1, 0.4])),
+    )
+    return Policy(
+        first=first,
+        sources=chain,
+        combine="value",
+        value=rule,
+        guards=draw(st.sampled_from([(), ("format",), ("format", "valid")])),
+        budget=Budget(passes=draw(st.sampled_from([None, 0, 1, 2]))),
+    )
 
 
 @st.composite

@@ -16,7 +16,7 @@ from heedful import Controller, Policy, PolicyError, ScriptedModel
 from heedful.decisions import policy_fields, read_policy
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
-from tests.protocol.making import Letters, World, policies, recorded, sources, worlds
+from tests.protocol.making import Letters, World, policies, recorded, sources, value_policies, worlds
 
 N = 3
 
@@ -41,7 +41,7 @@ def renamed(policy: Policy, names: dict[str, str]) -> Policy:
 
 
 @settings(max_examples=300)
-@given(world=worlds(N), policy=policies(), names=NAMES)
+@given(world=worlds(N), policy=st.one_of(policies(), policies(), value_policies()), names=NAMES)
 def test_replaying_the_ledger_decides_exactly_as_the_live_controller(
     world: World, policy: Policy, names: dict[str, str]
 ) -> None:

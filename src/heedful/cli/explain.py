@@ -91,6 +91,8 @@ def _number(value: float | None) -> str:
 
 def _routed(decision: "Decision") -> str:
     policy, route = decision.policy, decision.route
+    if policy.combine == "value":
+        return f"chance of being right {_number(decision.confidence)}: {route.choice} ({route.reason})"
     words = {float("-inf"): "never", float("inf"): "always"}
     word = words.get(policy.threshold)
     bar = f"the policy consults {word}" if word else f"threshold {policy.threshold:.3f}"

@@ -96,10 +96,11 @@ class Replayer:
         passing = [_guards_pass(column, policy) for column in columns]
         chosen, right = np.full(n, -1), first.right.copy()
         calls, tokens = first.calls.copy(), first.tokens.copy()
-        decoded = [np.zeros(n, dtype=bool) for _ in columns]
+        decoded, consulted = [np.zeros(n, dtype=bool) for _ in columns], np.zeros(n, dtype=bool)
         for row, estimates in enumerate(self._estimates(policy, rule)):
             allowed = [place for place, column in enumerate(passing, start=1) if column[row]]
             decision = decide(estimates, rule, allowed, policy.budget.passes)
+            consulted[row] = bool(decision.consulted)
             for place in decision.consulted:
                 column = columns[place - 1]
                 decoded[place - 1][row] = column.decoded[row]
@@ -108,7 +109,6 @@ class Replayer:
             if decision.chosen:
                 chosen[row] = decision.chosen - 1
                 right[row] = columns[decision.chosen - 1].right[row]
-        consulted = np.logical_or.reduce(decoded) if decoded else np.zeros(n, dtype=bool)
         return PolicyReplay(
             consulted=consulted,
             chosen=chosen,

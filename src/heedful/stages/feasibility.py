@@ -6,7 +6,8 @@ from math import inf, isnan
 from heedful.errors import PolicyError
 from heedful.stages.accept import needs_confidence
 from heedful.stages.confidence import Signal, signal_named
-from heedful.types import Policy, Traits
+from heedful.stages.value import ANSWER_FEATURES, GAIN_FEATURES
+from heedful.types import Policy, Traits, ValueRule
 
 
 def looks_at_confidence(policy: Policy) -> bool:
@@ -43,6 +44,10 @@ def refuse_infeasible(
     ):
         if known is not None and (missing := [name for name in policy.sources if name not in known]):
             raise PolicyError(f"the policy has {what} but none for {', '.join(map(repr, missing))}")
+    if (policy.combine == "value") != (policy.value is not None):
+        raise PolicyError("the combination 'value' and a value rule go together")
+    if policy.value is not None:
+        _refuse_other_rule(policy.value, policy.sources)
     if isnan(policy.threshold):
         raise PolicyError("the policy's threshold is not a number")
     signal = measured_signal(policy)
@@ -51,6 +56,13 @@ def refuse_infeasible(
             f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not return; "
             "choose agreement or ptrue, or run heedful probe to see what it supports"
         )
+
+
+def _refuse_other_rule(rule: ValueRule, sources: Collection[str]) -> None:
+    if len(rule.calls) != len(sources):
+        raise PolicyError(f"the value rule was fitted for {len(rule.calls)} sources, not {len(sources)}")
+    if (rule.answer.features, rule.gain.features) != (ANSWER_FEATURES, GAIN_FEATURES):
+        raise PolicyError("the value rule was fitted by another version of heedful: fit it again")
 
 
 def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -> None:
