@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-from heedful.extras import EXTRAS
+from heedful.extras import EXTRAS, IMPORTED_AS
 
 ROOT = Path(heedful.__file__).parent
 CORE = {"types", "errors"}
@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "governance": {"types", "errors", "memory"},
     "benchmarks": {"types", "errors", "ports", "memory", "plugins"},
     "protocol": {
-        *("types", "errors", "ports", "records", "stages", "sources", "passes", "decisions"),
+        *("types", "errors", "extras", "ports", "records", "stages", "sources", "passes", "decisions"),
         *("memory", "models", "benchmarks", "stats"),
     },
     "experiments": {
@@ -126,7 +126,9 @@ def for_type_checkers(tree: ast.Module) -> Iterator[str]:
 
 
 def test_a_package_of_an_extra_is_imported_where_its_absence_is_explained() -> None:
-    extra_of = {package: extra for extra, packages in EXTRAS.items() for package in packages}
+    extra_of = {
+        IMPORTED_AS.get(package, package): extra for extra, packages in EXTRAS.items() for package in packages
+    }
     wrong = []
     for _, relative, tree in modules():
         explained = Counter(blocks_of_an_extra(tree)) + Counter(for_type_checkers(tree))

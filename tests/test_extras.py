@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import MissingError
-from heedful.extras import EXTRAS, absent, importing, require
+from heedful.extras import EXTRAS, IMPORTED_AS, absent, importing, require
 
 PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
 
@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_t
 def without(monkeypatch: pytest.MonkeyPatch, *extras: str) -> None:
     """Hide the packages of these extras from `import`."""
     for package in (package for extra in extras for package in EXTRAS[extra]):
-        monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.setitem(sys.modules, IMPORTED_AS.get(package, package), None)
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -34,7 +34,9 @@ def test_a_missing_extra_is_named_with_its_pip_line(monkeypatch: pytest.MonkeyPa
     without(monkeypatch, "study")
     with pytest.raises(MissingError) as refused:
         require("embedded", "study", instead="x needs no extra")
-    said = "not installed: scipy, matplotlib; run: pip install 'heedful[study]' (x needs no extra)"
+    said = (
+        "not installed: scipy, matplotlib, scikit-learn; run: pip install 'heedful[study]' (x needs no extra)"
+    )
     assert (str(refused.value), refused.value.exit_code) == (said, 3)
 
 

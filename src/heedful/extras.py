@@ -8,13 +8,15 @@ from heedful.errors import MissingError
 
 EXTRAS = {
     "embedded": ("xllamacpp", "tokenizers", "safetensors"),
-    "study": ("scipy", "matplotlib"),
+    "study": ("scipy", "matplotlib", "scikit-learn"),
 }
+IMPORTED_AS = {"scikit-learn": "sklearn"}
+"""Packages whose import name differs from their name."""
 
 
 def absent(extra: str) -> list[str]:
     """The packages of an extra that are not installed."""
-    return [package for package in EXTRAS[extra] if find_spec(package) is None]
+    return [package for package in EXTRAS[extra] if find_spec(IMPORTED_AS.get(package, package)) is None]
 
 
 def pip_line(*extras: str) -> str:
