@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from heedful import (
+    Controller,
     LockError,
     LogprobError,
     ModelError,
     RequestError,
     ScriptedModel,
+    UsageError,
 )
 from heedful.evaluation.study_data import read_study_data
 from heedful.models.scripted import SCRIPTED, Reply
@@ -21,10 +23,11 @@ from heedful.protocol.events import read_events
 from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import read_lock
+from heedful.protocol.replay import Replayer
 from heedful.protocol.setup import prepare
 from heedful.protocol.status import status_of
 from heedful.protocol.table import read_table
-from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, side_table
 from heedful.protocol.workspace import Workspace, open_workspace, read_json, write_json
 from heedful.report.write import write_report
 from heedful.types import Prompt
@@ -363,3 +366,34 @@ def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(stu
     with pytest.raises(LogprobError, match="nothing was recorded"):
         asyncio.run(record(space, prepare(space.study, None), silent, "fit", nobody))
     assert not space.ledger.exists()
+
+
+@pytest.mark.slow
+def test_a_value_policy_is_fitted_locked_tested_and_reported(study: Path) -> None:
+    study.write_text(QUICK.replace('families = ["gate", "choose"]', 'families = ["value"]'))
+    model = shelf_model()
+    space, setup = through_lock(study, model)
+    lock = read_lock(space.lock)
+    assert lock.policy.value is not None
+    assert lock.fit.kind.family == "value"
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    report = write_report(space)
+    mine, base = (report.summary["arms"][name] for name in ("heedful", "baseline"))
+    assert mine["accuracy"] > base["accuracy"] + 0.2
+    assert "while the expected gain in accuracy exceeds 1.0% per call" in report.summary["policy_in_words"]
+    assert "value" not in report.summary["policy"], "the trees are in the lock, not in the report"
+    sources = setup.sources("test", 0)
+    live = Controller(model=model, policy=lock.policy, sources=sources, patience=None)
+    replayed = Replayer(side_table(space, setup, "test")).replay(lock.policy)
+    for at, item in enumerate(setup.splits.test[:20]):
+        outcome = live.answer_sync(setup.benchmark.task(item))
+        assert outcome.calls == replayed.calls[at]
+        assert setup.benchmark.grade(outcome.answer, item) == replayed.right[at]
+
+
+def test_a_value_policy_has_no_harm_limit_yet(study: Path) -> None:
+    study.write_text(
+        QUICK.replace('families = ["gate", "choose"]', 'families = ["value"]\nharm_limit = 0.02')
+    )
+    with pytest.raises(UsageError, match="cannot be certified for the family 'value' yet"):
+        open_workspace(study, study.parent / "out")

@@ -14,7 +14,7 @@ import typer
 from heedful.cli.options import Json, Store, Url
 from heedful.cli.output import print_json, result
 from heedful.errors import HeedfulError
-from heedful.extras import EXTRAS, absent, pip_line
+from heedful.extras import EXTRAS, IMPORTED_AS, absent, pip_line
 
 CORE = ("aiohttp", "bm25s", "jsonschema", "msgspec", "numpy")
 
@@ -65,7 +65,7 @@ def _versions(packages: Sequence[str], reinstall: str) -> str:
     broken = []
     for name in packages:
         try:
-            importlib.import_module(name)
+            importlib.import_module(IMPORTED_AS.get(name, name))
         except (ImportError, OSError) as error:
             broken.append(f"{name} ({error})")
     if broken:

@@ -19,7 +19,7 @@ DECIDING = (
     "sources/*.py",
     *(f"memory/{name}.py" for name in ("bank", "index", "lexical", "dense", "rerank", "embed", "vectors")),
     "passes.py",
-    *(f"protocol/{name}.py" for name in ("record", "table", "replay")),
+    *(f"protocol/{name}.py" for name in ("record", "table", "replay", "value_replay")),
 )
 """Recalls, prompts, answers, confidence, decisions; the benchmark in use adds its tasks and grading."""
 BENCHMARKS = "heedful.benchmarks"

@@ -9,8 +9,9 @@ from heedful.errors import UsageError
 from heedful.protocol.fit_result import FitResult, HeldOutScore, PolicyKind, Rank, rank_of
 from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
 from heedful.protocol.replay import Replayer, Scores
-from heedful.protocol.study import FAMILIES, FitSettings
+from heedful.protocol.study import FAMILIES, VALUE, FitSettings
 from heedful.protocol.table import Floats, Ints, Table
+from heedful.protocol.value_fit import fit_value
 from heedful.types import Policy
 
 LEADERS = 12
@@ -73,7 +74,26 @@ def tune(
 ) -> tuple[dict[PolicyKind, TunedPolicy], int]:
     """The best policy of every kind on these rows, and the number of policies scored."""
     best, policies = tune_within_budgets(table, banks, settings, (NO_LIMIT,))
-    return {kind: tuned for (kind, _), tuned in best.items()}, policies
+    tuned = {kind: policy for (kind, _), policy in best.items()}
+    if VALUE in settings.families and banks:
+        fitted = fitted_value(table, banks, settings)
+        tuned[fitted.kind] = fitted
+        policies += 1
+    return tuned, policies
+
+
+def fitted_value(table: Table, banks: Sequence[str], settings: FitSettings) -> TunedPolicy:
+    """The value policy over all banks, with its score on the rows it was fitted on."""
+    replayer = Replayer(table)
+    policy = fit_value(replayer, Policy(sources=tuple(banks)), settings.cost, settings.seed)
+    done = replayer.replay(policy)
+    calls = float(done.calls.mean())
+    return TunedPolicy(
+        policy=policy,
+        kind=PolicyKind("none", VALUE, "", tuple(banks)),
+        objective=float(done.right.mean()) - settings.cost * calls,
+        calls=calls,
+    )
 
 
 def tune_within_budgets(

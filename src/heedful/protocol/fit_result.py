@@ -12,7 +12,7 @@ from heedful.errors import UsageError
 from heedful.protocol.workspace import read_json
 from heedful.types import Policy
 
-SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual")
+SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual", "value")
 """Families, simplest first: ties go to the simpler one."""
 T = TypeVar("T")
 

@@ -37,7 +37,8 @@ def conclude(evaluation: Evaluation) -> Conclusion:
 
 def idle(policy: Policy) -> bool:
     """Whether a policy always answers as the model without memory."""
-    return policy.first == "none" and (not policy.sources or policy.threshold == float("-inf"))
+    asks = policy.value is not None or policy.threshold != float("-inf")
+    return policy.first == "none" and (not policy.sources or not asks)
 
 
 def _questions(evaluation: Evaluation) -> str:

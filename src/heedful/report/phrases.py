@@ -1,9 +1,10 @@
 """Numbers and policies in words, the same in every format."""
 
+from collections.abc import Sequence
 from math import inf
 
 from heedful.stats.intervals import Interval
-from heedful.types import Policy
+from heedful.types import Policy, ValueRule
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -73,6 +74,8 @@ def figure(value: float) -> str:
 def policy_words(policy: Policy) -> str:
     """What a policy does, in sentences."""
     first = "without memory" if policy.first == "none" else f"with {policy.first} memory"
+    if policy.value is not None:
+        return _value_words(policy, policy.value, first)
     if not policy.sources or policy.threshold == -inf or policy.budget.passes == 0:
         return f"Answer {first}; consult nothing."
     unsure = (
@@ -83,10 +86,26 @@ def policy_words(policy: Policy) -> str:
     return f"Answer {first} first; {unsure} {_consulting(policy)}. {_accepting(policy)}"
 
 
+def _value_words(policy: Policy, rule: ValueRule, first: str) -> str:
+    margin = f" by more than {percent(rule.margin)}" if rule.margin else ""
+    return (
+        f"Answer {first} first; ask {_listed_or(policy.sources)} while the expected gain in accuracy exceeds "
+        f"{percent(rule.cost)} per call. The answer that is likeliest right is taken if it passes the guards "
+        f"and is likelier right than the first{margin}; otherwise the first answer stands."
+    )
+
+
+def _listed_or(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def policy_brief(policy: Policy) -> str:
     """A policy in one line of a table."""
     if not policy.sources:
         return policy.first
+    if policy.value is not None:
+        return f"{policy.first} → value of {', '.join(policy.sources)}, cost {figure(policy.value.cost)}"
     joined = {"dual": " + ", "agree": " = ", "cascade": " → "}[policy.combine].join(policy.sources)
     margins = "" if policy.margins is None else ", margins " + _each(policy)
     return f"{policy.first} → {joined} if {policy.signal} < {figure(policy.threshold)}{margins}"

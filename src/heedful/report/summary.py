@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from heedful.decisions import policy_fields
+from heedful.decisions import policy_fields, without_trees
 from heedful.evaluation.arm_results import Arm, PairedChange
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.conclusion import conclude
@@ -41,7 +41,7 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "locked_at": lock.locked_at,
         "notes": lock.notes,
         "finding": asdict(conclude(evaluation)),
-        "policy": policy_fields(lock.policy),
+        "policy": policy_fields(without_trees(lock.policy)),
         "policy_in_words": policy_words(lock.policy),
         "questions": evaluation.tasks,
         "seeds": list(lock.seeds),
