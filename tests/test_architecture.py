@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "passes": {"types", "ports", "records", "stages", "plugins"},
     "decisions": {"types", "errors", "records", "passes"},
     "control": {"types", "errors", "ports", "stages", "sources", "passes", "decisions"},
+    "episode": {"types", "stages", "control"},
     "credit": {"types", "errors", "ports", "records", "stages", "sources", "passes"},
     "models": {"types", "errors", "extras", "ports", "stages", "plugins"},
     "memory": {"types", "errors", "extras", "ports", "records", "decisions", "models", "plugins"},

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type checkers; `_HOME` lists the same names for run time
     from heedful import arms
-    from heedful.control import Controller, Episode
+    from heedful.control import Controller
+    from heedful.episode import Episode
     from heedful.errors import (
         HeedfulError,
         LeakError,
@@ -76,7 +77,8 @@ __all__ = [
 _HOME = {
     name: module
     for module, names in {
-        "heedful.control": ("Controller", "Episode"),
+        "heedful.control": ("Controller",),
+        "heedful.episode": ("Episode",),
         "heedful.errors": (
             *("HeedfulError", "LeakError", "LockError", "LogprobError", "MalformedError", "MissingError"),
             *("ModelError", "PolicyError", "RequestError", "StoreError", "UsageError"),

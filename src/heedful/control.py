@@ -18,18 +18,17 @@ from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
 from heedful.stages.accept import asked_together, is_settled, judge, needs_confidence, settle
 from heedful.stages.answer import read_answer, refuse_bad_pattern
-from heedful.stages.budget import after_step, out_of_budget, passes_left
+from heedful.stages.budget import out_of_budget, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
 from heedful.stages.feasibility import looks_at_confidence, measured_signal, refuse_infeasible
 from heedful.stages.route import choose_route
-from heedful.stages.value import Asked, Estimates, best_answer, view_of, worth_asking
+from heedful.stages.value import Asked, Estimates, chosen_by_value, view_of, worth_asking
 from heedful.types import (
     Attempt,
     BudgetUse,
     Candidate,
     Fault,
-    Message,
     Outcome,
     Plan,
     Policy,
@@ -281,24 +280,6 @@ class Run:
             self.faults += faults
 
 
-def chosen_by_value(
-    estimates: Estimates, rule: ValueRule, asked: Asked, judged: Mapping[int, Candidate]
-) -> dict[int, Candidate]:
-    """The candidates with their chances of being right; only the likeliest that may be taken is accepted."""
-    chances = dict(zip(asked, estimates.chances(asked), strict=True))
-    allowed = [at + 1 for at, candidate in judged.items() if candidate.verdict.choice == "accept"]
-    chosen = best_answer(estimates, rule.margin, asked, allowed)
-    less_likely = Verdict(choice="rollback", reason="less likely")
-    return {
-        at: replace(
-            candidate,
-            confidence=chances.get(at + 1),
-            verdict=less_likely if at + 1 in allowed and at + 1 != chosen else candidate.verdict,
-        )
-        for at, candidate in judged.items()
-    }
-
-
 def overall(so_far: Consultation, chosen: int | None) -> Verdict:
     """The verdict on a consultation: that of the chosen candidate, or why none was chosen."""
     candidates = so_far.candidates()
@@ -319,26 +300,3 @@ def run_sync(answer: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(answer)
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(asyncio.run, answer).result()
-
-
-@dataclass(slots=True, kw_only=True)
-class Episode:
-    """The control loop for an agent: its steps share one budget, and past steps form the conversation."""
-
-    controller: Controller
-    spent: BudgetUse = field(default_factory=BudgetUse)
-    earlier: tuple[Message, ...] = ()
-    """Past observations and actions."""
-
-    async def step(self, task: Task) -> Outcome:
-        """Choose the next action; the task's question is the current observation."""
-        task = task.after(self.earlier)
-        outcome = await self.controller.answer(task, spent=self.spent)
-        bought = sum(candidate.attempt.calls > 0 for candidate in outcome.candidates)
-        self.spent = after_step(self.spent, bought)
-        calls = outcome.decode.tool_calls
-        reply = outcome.decode.text if calls else outcome.answer
-        observation = (Message(role="user", content=task.question),) if task.question else ()
-        action = Message(role="assistant", content=reply, tool_calls=calls)
-        self.earlier = (*task.earlier, *observation, action)
-        return outcome

@@ -5,11 +5,11 @@ fitted on other benchmarks can be used. A feature that is not available counts a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp
 
 from heedful.stages.answer import same_answer
-from heedful.types import LEAST_SURE, Attempt, TreeEnsemble, ValueRule
+from heedful.types import LEAST_SURE, Attempt, Candidate, TreeEnsemble, ValueRule, Verdict
 
 MISSING = -9999.0
 SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean", "answer_min")
@@ -134,6 +134,24 @@ def best_answer(estimates: Estimates, margin: float, asked: Asked, allowed: Sequ
     chances = dict(zip(asked, estimates.chances(asked), strict=True))
     best = max((0, *allowed), key=lambda place: (chances[place], -place))
     return best if chances[best] > chances[0] + margin else 0
+
+
+def chosen_by_value(
+    estimates: Estimates, rule: ValueRule, asked: Asked, judged: Mapping[int, Candidate]
+) -> dict[int, Candidate]:
+    """The candidates with their chances of being right; only the likeliest that may be taken is accepted."""
+    chances = dict(zip(asked, estimates.chances(asked), strict=True))
+    allowed = [at + 1 for at, candidate in judged.items() if candidate.verdict.choice == "accept"]
+    chosen = best_answer(estimates, rule.margin, asked, allowed)
+    less_likely = Verdict(choice="rollback", reason="less likely")
+    return {
+        at: replace(
+            candidate,
+            confidence=chances.get(at + 1),
+            verdict=less_likely if at + 1 in allowed and at + 1 != chosen else candidate.verdict,
+        )
+        for at, candidate in judged.items()
+    }
 
 
 def total(trees: TreeEnsemble, values: Sequence[float]) -> float:
