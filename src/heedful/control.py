@@ -23,7 +23,7 @@ from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
 from heedful.stages.feasibility import looks_at_confidence, measured_signal, refuse_infeasible
 from heedful.stages.route import choose_route
-from heedful.stages.value import Asked, Estimates, chosen_by_value, view_of, worth_asking
+from heedful.stages.value import Estimates, chosen_by_value, sources_to_ask, view_of
 from heedful.types import (
     Attempt,
     BudgetUse,
@@ -129,20 +129,14 @@ class Controller:
         estimates = Estimates(answer=rule.answer, gains=rule.gain, views={0: view_of(so_far.first)})
         spent_up = out_of_budget(policy.budget, spent)
         left = 0 if spent_up else passes_left(policy.budget, spent)
-        asked: Asked = (0,)
-        waiting = list(range(1, len(policy.sources) + 1))
         so_far.route = Route(choice="keep", reason=spent_up or "not worth it")
-        while left is None or len(so_far.judged) < left:
-            place = worth_asking(estimates, rule, asked, waiting)
-            if place is None:
-                break
+        for place in sources_to_ask(estimates, rule, left):
             so_far.route = Route(choice="consult", reason="worth it")
-            waiting.remove(place)
             await self._candidate(place - 1, policy.sources[place - 1], task, so_far, run)
             attempt = so_far.judged[place - 1].attempt
             if attempt.status == "decoded":
                 estimates.views[place] = view_of(attempt)
-                asked = tuple(sorted((*asked, place)))
+        asked = estimates.answered([at + 1 for at in so_far.judged])
         so_far.confidence = estimates.chances(asked)[0]
         so_far.judged = chosen_by_value(estimates, rule, asked, so_far.judged)
 

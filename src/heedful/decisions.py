@@ -12,8 +12,9 @@ from heedful.passes import pass_record
 from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord
 from heedful.types import Attempt, Outcome, Policy, digest_of
 
-UNBOUNDED = {"never": -inf, "always": inf}
+THRESHOLD_WORDS = {-inf: "never", inf: "always"}
 """JSON has no infinity, so the thresholds for no task and for every task are written as words."""
+UNBOUNDED = {word: threshold for threshold, word in THRESHOLD_WORDS.items()}
 
 
 def decision_of(outcome: Outcome, at: float) -> Decision:
@@ -79,8 +80,7 @@ def policy_id(policy: Policy) -> str:
 
 def policy_fields(policy: Policy) -> dict[str, Any]:
     """A policy as JSON; `read_policy` is its inverse."""
-    words = {threshold: word for word, threshold in UNBOUNDED.items()}
-    threshold = words.get(policy.threshold, policy.threshold)
+    threshold = THRESHOLD_WORDS.get(policy.threshold, policy.threshold)
     fields: dict[str, Any] = msgspec.to_builtins(policy)
     if policy.value is None:  # as in locks that were made before there were value policies
         del fields["value"]

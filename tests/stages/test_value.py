@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.stages.calibrate import logistic
 from heedful.stages.value import (
     ANSWER_FEATURES,
     GAIN_FEATURES,
@@ -14,7 +15,6 @@ from heedful.stages.value import (
     answer_features,
     best_answer,
     gain_features,
-    logistic,
     total,
     worth_asking,
 )

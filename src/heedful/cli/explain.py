@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from heedful.decisions import THRESHOLD_WORDS
 from heedful.errors import HeedfulError
 from heedful.sources.memory import memory_settings
 from heedful.stages.confidence import SIGNALS
@@ -93,8 +94,7 @@ def _routed(decision: "Decision") -> str:
     policy, route = decision.policy, decision.route
     if policy.combine == "value":
         return f"chance of being right {_number(decision.confidence)}: {route.choice} ({route.reason})"
-    words = {float("-inf"): "never", float("inf"): "always"}
-    word = words.get(policy.threshold)
+    word = THRESHOLD_WORDS.get(policy.threshold)
     bar = f"the policy consults {word}" if word else f"threshold {policy.threshold:.3f}"
     measured = policy.signal in SIGNALS and SIGNALS[policy.signal].needs == "logprobs"
     confidence = f"{policy.signal} log-prob" if measured else policy.signal

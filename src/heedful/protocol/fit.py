@@ -10,7 +10,7 @@ from heedful.protocol.fit_result import FitResult, HeldOutScore, PolicyKind, Ran
 from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
 from heedful.protocol.replay import Replayer, Scores
 from heedful.protocol.study import FAMILIES, VALUE, FitSettings
-from heedful.protocol.table import Floats, Ints, Table
+from heedful.protocol.table import Floats, Ints, Table, task_folds
 from heedful.protocol.value_fit import fit_value
 from heedful.types import Policy
 
@@ -188,15 +188,9 @@ def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
 
 def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
     """For each fold, the rows outside and inside it; the seeds of a task stay together."""
-    tasks = sorted(set(table.tasks))
-    if len(tasks) < 2:
+    if len(set(table.tasks)) < 2:
         raise UsageError("a policy cannot be chosen on fewer than 2 questions")
-    count = min(settings.folds, len(tasks))
-    order = np.random.default_rng(settings.seed).permutation(len(tasks))
-    fold_of = {tasks[task]: place % count for place, task in enumerate(order)}
-    folds = np.array([fold_of[task] for task in table.tasks])
-    for fold in range(count):
-        yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+    return task_folds(table.tasks, settings.folds, np.random.default_rng(settings.seed))
 
 
 def held_out_score(

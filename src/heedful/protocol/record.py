@@ -9,7 +9,6 @@ from heedful.passes import (
     GUARDS,
     RECORDED_GUARDS,
     Meter,
-    empty_pass,
     failed_pass,
     make_pass,
     pass_digest,
@@ -117,23 +116,26 @@ class Recorder:
         """The row of a pass: from the ledger if it would be the same today, else decoded."""
         source, benchmark = self.recording.sources[seed][name], self.recording.benchmark
         task = benchmark.task(item)
-        empty = pass_record(empty_pass(name), source.spec, self.model.traits.fingerprint)
-        wanted = replace(empty, prompt=pass_digest(source.spec, None if plan is None else plan.prompt))
+        wanted = PassRecord(
+            source=name,
+            prompt=pass_digest(source.spec, None if plan is None else plan.prompt),
+            model=self.model.traits.fingerprint,
+            status="nothing",
+        )
         found = self.ledger.find(self._row(seed, item, wanted))
         row = None if found is None else as_of_today(found, plan, task, item, benchmark)
         if row is not None and row.record.status == "failed" and self.recording.retry_failed:
             row = None
-        if row is None and plan is None:
-            row = self._row(seed, item, wanted)
         if row is None and plan is not None:
             return await self._make(seed, name, item, plan, baseline)
-        assert row is not None, "a pass is known, empty or made"
+        row = row or self._row(seed, item, wanted)
         self._append(row)
         return row
 
     async def _make(self, seed: int, name: str, item: Item, plan: Plan, baseline: Attempt | None) -> Pass:
         """Decode a pass; one that the endpoint refuses becomes a failed pass, and recording continues."""
-        source, task, meter = self.recording.sources[seed][name], self._task(item), Meter(self.model)
+        source, meter = self.recording.sources[seed][name], Meter(self.model)
+        task = self.recording.benchmark.task(item)
         try:
             attempt = await make_pass(name, source, plan, task, meter, baseline)
             guards = {
@@ -167,9 +169,6 @@ class Recorder:
     def _append(self, row: Pass) -> None:
         if row != self.ledger.passes.get(row.key):
             self.ledger.append(row)
-
-    def _task(self, item: Item) -> Task:
-        return self.recording.benchmark.task(item)
 
     def _row(self, seed: int, item: Item, record: PassRecord) -> Pass:
         right = graded(record, item, self.recording.benchmark)

@@ -1,6 +1,6 @@
 """One side of a ledger as arrays: a column for each source, a row for each task and seed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,3 +95,13 @@ def _rows(column: Column, at: Ints) -> Column:
         signals={name: values[at] for name, values in column.signals.items()},
         guards={name: values[at] for name, values in column.guards.items()},
     )
+
+
+def task_folds(tasks: Sequence[str], count: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+    """For each fold, the rows outside and inside it; the rows of a task stay together."""
+    names = sorted(set(tasks))
+    count = min(count, len(names))
+    fold_of = {names[at]: place % count for place, at in enumerate(rng.permutation(len(names)))}
+    folds = np.array([fold_of[task] for task in tasks])
+    for fold in range(count):
+        yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.extras import importing
 from heedful.protocol.replay import Replayer
-from heedful.protocol.table import Floats
+from heedful.protocol.table import Floats, task_folds
 from heedful.protocol.value_replay import RowViews, row_views
 from heedful.stages.value import (
     ANSWER_FEATURES,
@@ -53,14 +53,10 @@ def fit_answer(rows: Sequence[RowViews], places: Iterable[int], seed: int) -> Tr
 
 def held_out_estimates(rows: Sequence[RowViews], tasks: Sequence[str], seed: int) -> list[Estimates]:
     """For each row the estimates of answer trees that did not see its task."""
-    names = sorted(set(tasks))
-    order = np.random.default_rng([seed, 2]).permutation(len(names))
-    fold_of = {names[place]: at % INNER_FOLDS for at, place in enumerate(order)}
-    folds = np.array([fold_of[task] for task in tasks])
     found: dict[int, Estimates] = {}
-    for fold in range(INNER_FOLDS):
-        trees = fit_answer(rows, np.flatnonzero(folds != fold), seed)
-        for place in np.flatnonzero(folds == fold).tolist():
+    for rest, fold in task_folds(tasks, INNER_FOLDS, np.random.default_rng([seed, 2])):
+        trees = fit_answer(rows, rest, seed)
+        for place in fold.tolist():
             found[place] = Estimates(answer=trees, gains=NO_TREES, views=dict(rows[place].views))
     return [found[place] for place in range(len(rows))]
 

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from heedful.protocol.table import Column, Table
 from heedful.records import PassRecord
-from heedful.stages.value import Asked, Estimates, PassView, best_answer, worth_asking
+from heedful.stages.value import Asked, Estimates, PassView, best_answer, sources_to_ask
 from heedful.types import ValueRule
 
 
@@ -66,18 +66,7 @@ def decide(
     estimates: Estimates, rule: ValueRule, allowed: Sequence[int], passes: int | None
 ) -> ValueDecision:
     """Ask while it pays, then choose; `allowed` are the places whose guards pass."""
-    asked: Asked = (0,)
-    consulted: list[int] = []
-    waiting = list(range(1, len(rule.calls) + 1))
-    while passes is None or len(consulted) < passes:
-        place = worth_asking(estimates, rule, asked, waiting)
-        if place is None:
-            break
-        waiting.remove(place)
-        consulted.append(place)
-        if place in estimates.views:
-            asked = tuple(sorted((*asked, place)))
+    consulted = tuple(sources_to_ask(estimates, rule, passes))
+    asked = estimates.answered(consulted)
     answered = [place for place in asked if place in allowed]
-    return ValueDecision(
-        consulted=tuple(consulted), chosen=best_answer(estimates, rule.margin, asked, answered)
-    )
+    return ValueDecision(consulted=consulted, chosen=best_answer(estimates, rule.margin, asked, answered))

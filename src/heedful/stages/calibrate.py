@@ -34,4 +34,8 @@ def probability(calibrator: Calibrator, values: Mapping[str, float]) -> float | 
     seen = [max(values[name], floor) for name, floor in zip(calibrator.features, floors, strict=True)]
     parts = zip(seen, calibrator.weights, calibrator.means, calibrator.scales, strict=True)
     z = calibrator.bias + sum(w * (value - mean) / scale for value, w, mean, scale in parts)
-    return 1 / (1 + exp(-z)) if z >= 0 else exp(z) / (1 + exp(z))
+    return logistic(z)
+
+
+def logistic(log_odds: float) -> float:
+    return 1 / (1 + exp(-log_odds)) if log_odds >= 0 else exp(log_odds) / (1 + exp(log_odds))

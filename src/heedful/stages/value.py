@@ -4,11 +4,11 @@ Every feature has the same meaning in every study and names no source, so that a
 fitted on other benchmarks can be used. A feature that is not available counts as `MISSING`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp
 
 from heedful.stages.answer import same_answer
+from heedful.stages.calibrate import logistic
 from heedful.types import LEAST_SURE, Attempt, Candidate, TreeEnsemble, ValueRule, Verdict
 
 MISSING = -9999.0
@@ -104,6 +104,10 @@ class Estimates:
     _chances: dict[Asked, list[float]] = field(default_factory=dict)
     _gains: dict[tuple[Asked, int], float] = field(default_factory=dict)
 
+    def answered(self, consulted: Sequence[int]) -> Asked:
+        """The first pass and the consulted sources that have an answer."""
+        return (0, *sorted(place for place in consulted if place in self.views))
+
     def chances(self, asked: Asked) -> list[float]:
         """How likely each answer so far is right."""
         if asked not in self._chances:
@@ -127,6 +131,19 @@ def worth_asking(estimates: Estimates, rule: ValueRule, asked: Asked, waiting: S
     values = {place: estimates.gain(asked, place) - rule.cost * rule.calls[place - 1] for place in waiting}
     best = max(waiting, key=lambda place: (values[place], -place), default=None)
     return best if best is not None and values[best] > 0 else None
+
+
+def sources_to_ask(estimates: Estimates, rule: ValueRule, passes: int | None) -> Iterator[int]:
+    """The places to ask, at most `passes`; the caller adds the view of an answer before the next."""
+    consulted: list[int] = []
+    waiting = list(range(1, len(rule.calls) + 1))
+    while passes is None or len(consulted) < passes:
+        place = worth_asking(estimates, rule, estimates.answered(consulted), waiting)
+        if place is None:
+            return
+        waiting.remove(place)
+        consulted.append(place)
+        yield place
 
 
 def best_answer(estimates: Estimates, margin: float, asked: Asked, allowed: Sequence[int]) -> int:
@@ -163,10 +180,6 @@ def total(trees: TreeEnsemble, values: Sequence[float]) -> float:
             node = left[node] if values[feature[node]] <= threshold[node] else right[node]
         result += trees.value[node]
     return result
-
-
-def logistic(log_odds: float) -> float:
-    return 1 / (1 + exp(-log_odds)) if log_odds >= 0 else exp(log_odds) / (1 + exp(log_odds))
 
 
 def _signal(view: PassView, name: str) -> float:
