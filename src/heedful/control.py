@@ -21,9 +21,22 @@ from heedful.stages.answer import read_answer, refuse_bad_pattern
 from heedful.stages.budget import out_of_budget, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
-from heedful.stages.feasibility import looks_at_confidence, measured_signal, refuse_infeasible
+from heedful.stages.feasibility import (
+    looks_at_confidence,
+    measured_signal,
+    needs_similarity,
+    refuse_infeasible,
+)
 from heedful.stages.route import choose_route
-from heedful.stages.value import Estimates, chosen_by_value, sources_to_ask, view_of
+from heedful.stages.value import (
+    Estimates,
+    Step,
+    chosen_by_value,
+    explained_answers,
+    explained_step,
+    sources_to_ask,
+)
+from heedful.stages.value_features import MISSING, Similarity, view_of
 from heedful.types import (
     Attempt,
     BudgetUse,
@@ -36,6 +49,7 @@ from heedful.types import (
     Spec,
     Task,
     ValueRule,
+    ValueTrace,
     Verdict,
 )
 
@@ -62,12 +76,19 @@ class Controller:
     patience: float | None = PATIENCE
     """Time limit in seconds for everything after the first pass, whose answer stands if the limit is
     exceeded; None: no limit."""
+    similarity: Similarity | None = None
+    """How alike two answers are, for value policies fitted on text; `heedful.memory.answer_similarity`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", {**MEMORY_FREE, **self.sources})
         object.__setattr__(self, "guards", ChainMap(dict(self.guards), cast(dict[str, Guard], GUARDS)))
         critics = [name for name, source in self.sources.items() if source.memory_free_first]
         refuse_infeasible(self.policy, self.model.traits, self.sources, critics, self.guards)
+        if needs_similarity(self.policy) and self.similarity is None:
+            raise PolicyError(
+                "the policy compares answers by their meaning: set similarity to "
+                "heedful.memory.answer_similarity"
+            )
         if self.patience is not None and not self.patience > 0:
             raise PolicyError(
                 f"patience is {self.patience} s; set it to more than 0 seconds, or to None for no limit"
@@ -126,19 +147,28 @@ class Controller:
     ) -> None:
         """Ask while the expected gain exceeds the cost, then choose the likeliest answer (eq. 3)."""
         policy = self.policy
-        estimates = Estimates(answer=rule.answer, gains=rule.gain, views={0: view_of(so_far.first)})
+        names = (policy.first, *policy.sources)
+        similar = None if self.similarity is None else run.likeness(self.similarity)
+        estimates = Estimates(trees=rule.trees, views={0: view_of(so_far.first)}, similar=similar)
         spent_up = out_of_budget(policy.budget, spent)
         left = 0 if spent_up else passes_left(policy.budget, spent)
         so_far.route = Route(choice="keep", reason=spent_up or "not worth it")
-        for place in sources_to_ask(estimates, rule, left):
-            so_far.route = Route(choice="consult", reason="worth it")
-            await self._candidate(place - 1, policy.sources[place - 1], task, so_far, run)
-            attempt = so_far.judged[place - 1].attempt
-            if attempt.status == "decoded":
-                estimates.views[place] = view_of(attempt)
+        steps: list[Step] = []
+        for step in sources_to_ask(estimates, rule, left):
+            steps.append(step)
+            if step.pays:
+                so_far.route = Route(choice="consult", reason="worth it")
+                await self._candidate(step.place - 1, names[step.place], task, so_far, run)
+                attempt = so_far.judged[step.place - 1].attempt
+                if attempt.status == "decoded":
+                    estimates.views[step.place] = view_of(attempt)
         asked = estimates.answered([at + 1 for at in so_far.judged])
         so_far.confidence = estimates.chances(asked)[0]
         so_far.judged = chosen_by_value(estimates, rule, asked, so_far.judged)
+        so_far.value = ValueTrace(
+            steps=tuple(explained_step(step, names) for step in steps),
+            answers=explained_answers(estimates, asked, names),
+        )
 
     async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt:
         """A source's pass, whether decoded, empty or failed."""
@@ -224,6 +254,7 @@ class Controller:
             decision=secrets.token_hex(6),
             model=self.model.traits,
             sources=specs,
+            value=so_far.value,
         )
 
     async def _recorded(self, outcome: Outcome, run: "Run", deadline: float | None) -> Outcome:
@@ -246,6 +277,7 @@ class Consultation:
     judged: dict[int, Candidate] = field(default_factory=dict)
     """By position in the policy's sources."""
     late: bool = False
+    value: ValueTrace | None = None
 
     def candidates(self) -> tuple[Candidate, ...]:
         """In the policy's order, not in the order of completion."""
@@ -272,6 +304,17 @@ class Run:
         except Exception as error:
             faults.append(Fault(stage=stage, error=f"{type(error).__name__}: {error}"))
             self.faults += faults
+
+    def likeness(self, similar: Similarity) -> Similarity:
+        """A similarity that counts as missing where it fails."""
+
+        def measured(one: str, other: str) -> float:
+            found = MISSING
+            with self.surviving("similarity"):
+                found = similar(one, other)
+            return found  # noqa: RET504 - a fault leaves it missing
+
+        return measured
 
 
 def overall(so_far: Consultation, chosen: int | None) -> Verdict:

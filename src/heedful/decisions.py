@@ -48,6 +48,7 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         seconds=outcome.seconds,
         overhead_seconds=outcome.overhead_seconds,
         faults=outcome.faults,
+        value=outcome.value,
     )
 
 

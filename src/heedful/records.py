@@ -3,7 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from heedful.types import NO_USAGE, Fault, PassStatus, Policy, Route, Spec, Task, ToolCall, Usage, Verdict
+from heedful.types import (
+    NO_USAGE,
+    Fault,
+    PassStatus,
+    Policy,
+    Route,
+    Spec,
+    Task,
+    ToolCall,
+    Usage,
+    ValueTrace,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +95,8 @@ class Decision:
     seconds: float
     overhead_seconds: float
     faults: tuple[Fault, ...]
+    value: ValueTrace | None = None
+    """Of a value policy: what it estimated."""
 
     @property
     def passes(self) -> tuple[PassRecord, ...]:

@@ -11,11 +11,15 @@ Placement = Literal["auto", "after", "before", "system", "turns"]
 Kind = Literal["fact", "rule", "exemplar", "hint"]
 State = Literal["active", "quarantined", "retired", "protected"]
 Side = Literal["fit", "test"]
+CostUnit = Literal["calls", "tokens"]
+"""What λ prices: model calls, or thousands of tokens."""
 PassStatus = Literal["decoded", "nothing", "failed"]
 """`nothing`: the source had nothing to add, so no call was made; `failed`: the pass has no reply."""
 JsonSchema = Mapping[str, Any]
 Spec = Mapping[str, str | int | float | None]
 """A kind with its settings, enough to rebuild the same object from a record."""
+
+OWN_ROWS = "own rows"
 
 LEAST_SURE = -1000.0
 """Confidence of a pass without an answer; finite, so that it works in JSON and arithmetic."""
@@ -339,17 +343,31 @@ class TreeEnsemble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValueRule:
-    """What memory is worth: a fitted estimate of V = E[Δ − λk] (eq. 3) in place of thresholds."""
+class ValueTrees:
+    """The two estimators of a value policy."""
 
     answer: TreeEnsemble
     """Log-odds that an answer is right, from all passes so far."""
     gain: TreeEnsemble
     """The expected gain in accuracy of asking a source that was not asked yet."""
-    calls: tuple[float, ...]
-    """Calls that a pass of each source of the policy costs on average."""
+    origin: str = OWN_ROWS
+    """What they were fitted on: a study's own rows, or the name of a prior."""
+    by_source: bool = True
+    """Whether they tell the sources of the policy apart; a prior cannot."""
+    prior: "ValueTrees | None" = None
+    """Trees fitted on other studies, whose estimates are features of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRule:
+    """What memory is worth: a fitted estimate of V = E[Δ − λk] (eq. 3) in place of thresholds."""
+
+    trees: ValueTrees
+    costs: tuple[float, ...]
+    """What a pass of each source of the policy costs on average, in `unit`."""
+    unit: CostUnit = "calls"
     cost: float = 0.01
-    """λ: what a call costs, in accuracy."""
+    """λ: what a call, or 1,000 tokens, costs in accuracy."""
     margin: float = 0.0
     """How much likelier to be right than the first answer another one must be."""
 
@@ -438,6 +456,44 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureEffect:
+    """What one feature added to the log-odds that an answer is right."""
+
+    feature: str
+    value: float
+    effect: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerEstimate:
+    """How likely an answer is right, and the features that moved the estimate most."""
+
+    source: str
+    chance: float
+    reasons: tuple[FeatureEffect, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GainEstimate:
+    """The expected gain of asking the best source at one point, against its cost."""
+
+    source: str
+    gain: float
+    cost: float
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueTrace:
+    """How a value policy came to its answer."""
+
+    steps: tuple[GainEstimate, ...]
+    """One for each pass that was bought, and one for the point at which it stopped buying."""
+    answers: tuple[AnswerEstimate, ...]
+    """The first pass, then each consulted source that answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The answer to a task and everything that led to it."""
 
@@ -466,6 +522,8 @@ class Outcome:
     model: Traits = Traits(name="")
     sources: Mapping[str, Spec] = field(default_factory=dict)
     """The settings of the sources that the policy names."""
+    value: ValueTrace | None = None
+    """Of a value policy: what it estimated."""
 
     @property
     def decode(self) -> Decode:

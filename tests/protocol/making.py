@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import Recorder, Recording
 from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.stages.confidence import SIGNALS
-from heedful.stages.value import ANSWER_FEATURES, GAIN_FEATURES
+from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
 from heedful.types import (
     Budget,
     Calibrator,
@@ -28,6 +30,7 @@ from heedful.types import (
     Token,
     TreeEnsemble,
     ValueRule,
+    ValueTrees,
 )
 from tests.making import FixedBank
 
@@ -163,15 +166,28 @@ def trees(draw: st.DrawFn, features: tuple[str, ...], leaf: float) -> TreeEnsemb
     )
 
 
+def spelled_alike(one: str, other: str) -> float:
+    """A similarity of texts that needs no model."""
+    return SequenceMatcher(None, one, other).ratio()
+
+
 @st.composite
 def value_policies(draw: st.DrawFn) -> Policy:
     chains = [("one",), ("two", "one"), ("one", "two", "retry"), ("two", "none"), ("one", "vote")]
     first = draw(st.sampled_from(["none", "one"]))
     chain = draw(st.sampled_from([*chains, *([("verify", "one", "reflect")] if first == "none" else [])]))
+    prior, own = (
+        ValueTrees(
+            answer=draw(trees(ANSWER_FEATURES, 2.0)),
+            gain=draw(trees(GAIN_FEATURES, 0.1)),
+            by_source=by_source,
+        )
+        for by_source in (False, True)
+    )
     rule = ValueRule(
-        answer=draw(trees(ANSWER_FEATURES, 2.0)),
-        gain=draw(trees(GAIN_FEATURES, 0.1)),
-        calls=tuple(draw(st.sampled_from([1.0, 3.0])) for _ in chain),
+        trees=draw(st.sampled_from([prior, own, replace(own, prior=prior)])),
+        unit=draw(st.sampled_from(["calls", "tokens"])),
+        costs=tuple(draw(st.sampled_from([1.0, 3.0])) for _ in chain),
         cost=draw(st.sampled_from([0.0, 0.01, 0.05])),
         margin=draw(st.sampled_from([0.0, 0.1, 0.4])),
     )

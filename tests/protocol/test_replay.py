@@ -16,7 +16,16 @@ from heedful import Controller, Policy, PolicyError, ScriptedModel
 from heedful.decisions import policy_fields, read_policy
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
-from tests.protocol.making import Letters, World, policies, recorded, sources, value_policies, worlds
+from tests.protocol.making import (
+    Letters,
+    World,
+    policies,
+    recorded,
+    sources,
+    spelled_alike,
+    value_policies,
+    worlds,
+)
 
 N = 3
 
@@ -53,8 +62,8 @@ def test_replaying_the_ledger_decides_exactly_as_the_live_controller(
     with TemporaryDirectory() as folder:
         ledger = recorded(Path(folder) / "ledger.jsonl", model, named, N)
         table = read_table(ledger, "fit", [item.id for item in items], [0])
-    replayed = Replayer(table).replay(policy)
-    controller = Controller(model=model, policy=policy, sources=named)
+    replayed = Replayer(table, spelled_alike).replay(policy)
+    controller = Controller(model=model, policy=policy, sources=named, similarity=spelled_alike)
     for at, item in enumerate(items):
         live = controller.answer_sync(Letters(N).task(item))
         assert live.calls == replayed.calls[at]

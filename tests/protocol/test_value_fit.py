@@ -8,7 +8,8 @@ from heedful import Policy
 from heedful.protocol.replay import Replayer
 from heedful.protocol.value_fit import ANSWER_RATE, boosted_classifier, exported, fit_value
 from heedful.protocol.value_replay import row_views
-from heedful.stages.value import ANSWER_FEATURES, answer_features, total
+from heedful.stages.trees import total
+from heedful.stages.value_features import ANSWER_FEATURES, answer_features
 from tests.protocol.worlds import world
 
 BANK = Policy(sources=("bank",))

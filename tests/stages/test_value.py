@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import exp, log
 
 import pytest
@@ -5,20 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.stages.calibrate import logistic
-from heedful.stages.value import (
+from heedful.stages.trees import total
+from heedful.stages.value import Asked, Estimates, Step, best_answer, best_step, explained_answers
+from heedful.stages.value_features import (
     ANSWER_FEATURES,
     GAIN_FEATURES,
     MISSING,
-    Asked,
-    Estimates,
     PassView,
     answer_features,
-    best_answer,
     gain_features,
-    total,
-    worth_asking,
 )
-from heedful.types import TreeEnsemble, ValueRule
+from heedful.types import TreeEnsemble, ValueRule, ValueTrees
 
 
 def view(answer: str, mean: float = -0.5, **signals: float) -> PassView:
@@ -42,7 +40,8 @@ def stump(features: tuple[str, ...], name: str, at: float, low: float, high: flo
 
 SURE_IS_RIGHT = stump(ANSWER_FEATURES, "mean", -0.3, log(0.2 / 0.8), log(0.9 / 0.1))
 UNSURE_GAINS = stump(GAIN_FEATURES, "best", 0.5, 0.3, 0.0)
-RULE = ValueRule(answer=SURE_IS_RIGHT, gain=UNSURE_GAINS, calls=(1.0, 1.0), cost=0.01)
+TREES = ValueTrees(answer=SURE_IS_RIGHT, gain=UNSURE_GAINS)
+RULE = ValueRule(trees=TREES, costs=(1.0, 1.0), cost=0.01)
 
 
 def named(features: tuple[str, ...], values: list[float]) -> dict[str, float]:
@@ -90,21 +89,70 @@ def test_the_logistic_function_never_overflows(z: float) -> None:
 
 
 def estimates(*views: PassView) -> Estimates:
-    return Estimates(answer=RULE.answer, gains=RULE.gain, views=dict(enumerate(views)))
+    return Estimates(trees=TREES, views=dict(enumerate(views)))
 
 
-@pytest.mark.parametrize(("mean", "expected"), [(-0.5, 1), (-0.1, None)])
-def test_a_source_is_asked_while_its_expected_gain_exceeds_its_cost(
-    mean: float, expected: int | None
-) -> None:
-    assert worth_asking(estimates(view("7", mean)), RULE, (0,), [1, 2]) == expected
+def step_of(rule: ValueRule, waiting: list[int], mean: float = -0.5) -> Step:
+    step = best_step(estimates(view("7", mean)), rule, (0,), waiting)
+    assert step is not None
+    return step
+
+
+@pytest.mark.parametrize(("mean", "pays"), [(-0.5, True), (-0.1, False)])
+def test_a_source_is_asked_while_its_expected_gain_exceeds_its_cost(mean: float, pays: bool) -> None:
+    step = step_of(RULE, [1, 2], mean)
+    assert (step.place, step.pays) == (1, pays), "the earlier source on a tie"
 
 
 def test_what_costs_more_than_it_gains_is_not_asked() -> None:
-    dear = ValueRule(answer=RULE.answer, gain=RULE.gain, calls=(40.0, 1.0), cost=0.01)
-    assert worth_asking(estimates(view("7")), dear, (0,), [1, 2]) == 2
-    assert worth_asking(estimates(view("7")), dear, (0,), [1]) is None
-    assert worth_asking(estimates(view("7")), RULE, (0,), []) is None
+    dear = ValueRule(trees=TREES, costs=(40.0, 1.0), cost=0.01)
+    assert (step_of(dear, [1, 2]).place, step_of(dear, [1, 2]).pays) == (2, True)
+    assert not step_of(dear, [1]).pays
+    assert best_step(estimates(view("7")), RULE, (0,), []) is None
+
+
+def test_tokens_are_priced_by_the_thousand() -> None:
+    cheap = ValueRule(trees=TREES, costs=(400.0,), unit="tokens", cost=0.5)
+    assert step_of(cheap, [1]).cost == pytest.approx(0.2)
+    assert step_of(cheap, [1]).pays
+    assert not step_of(ValueRule(trees=TREES, costs=(800.0,), unit="tokens", cost=0.5), [1]).pays
+
+
+def test_a_prior_is_a_feature_of_the_trees_that_use_it() -> None:
+    likelier = stump(ANSWER_FEATURES, "prior", 0.0, -1.0, 1.0)
+    trees = ValueTrees(answer=likelier, gain=UNSURE_GAINS, prior=TREES)
+    known = Estimates(trees=trees, views={0: view("7", -0.5), 1: view("8", -0.1)})
+    assert known.log_odds((0, 1)) == [-1.0, 1.0]
+    assert known.prior is not None
+    assert known.prior.chances((0, 1)) == pytest.approx([0.2, 0.9])
+
+
+def test_trees_that_cannot_tell_sources_apart_see_none() -> None:
+    known = Estimates(trees=replace(TREES, by_source=False), views={0: view("7")})
+    assert named(GAIN_FEATURES, known.gain_features((0,), 2))["source"] == MISSING
+    assert named(GAIN_FEATURES, estimates(view("7")).gain_features((0,), 2))["source"] == 1
+
+
+def test_answers_in_words_are_compared_by_meaning_and_numbers_are_not() -> None:
+    views = [view("four weeks"), view("a month"), view("30"), view("Four weeks.")]
+    alike = {frozenset(("four weeks", "a month")): 0.7}
+
+    def similar(one: str, other: str) -> float:
+        return alike.get(frozenset((one.casefold().rstrip("."), other.casefold().rstrip("."))), 0.1)
+
+    month, amount, same = (named(ANSWER_FEATURES, answer_features(views, at, similar)) for at in (1, 2, 3))
+    assert (month["similar"], month["similar_to_first"]) == (0.7, 0.7)
+    assert (amount["similar"], amount["similar_to_first"]) == (MISSING, MISSING)
+    assert same["similar_to_first"] == 1
+    assert named(ANSWER_FEATURES, answer_features(views, 1))["similar"] == MISSING
+
+
+def test_an_explanation_names_the_features_that_moved_the_estimate_most() -> None:
+    first, second = explained_answers(estimates(view("7", -0.5), view("8", -0.1)), (0, 1), ("none", "bank"))
+    assert (first.source, second.source) == ("none", "bank")
+    assert [first.chance, second.chance] == pytest.approx([0.2, 0.9])
+    assert [(r.feature, r.value) for r in second.reasons] == [("mean", -0.1)]
+    assert second.reasons[0].effect == pytest.approx(log(9)), "from the mean of all rows to the leaf"
 
 
 @pytest.mark.parametrize(

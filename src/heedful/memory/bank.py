@@ -48,7 +48,7 @@ class MemoryBank:
         self.threshold = threshold
         self._entries = tuple(entries)
         self._live = [entry for entry in entries if entry.live]
-        self._embedder = embedder or _minilm
+        self._embedder = embedder or minilm
         self._cache = cache
         self._index: Index | None = None
         self._building = threading.Lock()
@@ -103,7 +103,8 @@ class MemoryBank:
         )
 
 
-def _minilm() -> "Embedder":
+def minilm() -> "Embedder":
+    """The default embedder."""
     from heedful.memory.embed import MiniLM
     from heedful.models import weights
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heedful.errors import PolicyError
+from heedful.memory.likeness import answer_similarity
 from heedful.protocol.table import Bools, Column, Floats, Ints, Table, make_column
 from heedful.protocol.value_replay import decide, row_views
 from heedful.stages.accept import needs_confidence
@@ -13,7 +14,8 @@ from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import features_of, probability
 from heedful.stages.feasibility import looks_at_confidence, measured_signal
 from heedful.stages.value import Estimates
-from heedful.types import LEAST_SURE, Calibrator, Policy, ValueRule
+from heedful.stages.value_features import Similarity
+from heedful.types import LEAST_SURE, Calibrator, Policy, ValueRule, ValueTrees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,9 @@ class Scores:
 class Replayer:
     """Replays policies on one table; shared results are computed once."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, similar: Similarity = answer_similarity) -> None:
         self.table = table
+        self._similar = similar
         self.base_right = table.column("none").right
         self._unknown = np.full(len(table), np.nan)
         self._firsts: dict[str, Column] = {}
@@ -67,7 +70,7 @@ class Replayer:
             tuple[int, int, Calibrator], Floats
         ] = {}  # by the ids of columns that are kept alive
         self._equal: dict[tuple[str, str, bool], Bools] = {}
-        self._valued: dict[tuple[str, tuple[str, ...], int, int], tuple[ValueRule, list[Estimates]]] = {}
+        self._valued: dict[tuple[str, tuple[str, ...], int], tuple[ValueTrees, list[Estimates]]] = {}
         self._orders: dict[int, tuple[Ints, Floats]] = {}  # by the id of an array that the table keeps
 
     def replay(self, policy: Policy) -> PolicyReplay:
@@ -97,7 +100,7 @@ class Replayer:
         chosen, right = np.full(n, -1), first.right.copy()
         calls, tokens = first.calls.copy(), first.tokens.copy()
         decoded, consulted = [np.zeros(n, dtype=bool) for _ in columns], np.zeros(n, dtype=bool)
-        for row, estimates in enumerate(self._estimates(policy, rule)):
+        for row, estimates in enumerate(self.estimates(policy, rule.trees)):
             allowed = [place for place, column in enumerate(passing, start=1) if column[row]]
             decision = decide(estimates, rule, allowed, policy.budget.passes)
             consulted[row] = bool(decision.consulted)
@@ -118,12 +121,13 @@ class Replayer:
             decoded=tuple(decoded),
         )
 
-    def _estimates(self, policy: Policy, rule: ValueRule) -> list[Estimates]:
-        key = policy.first, policy.sources, id(rule.answer), id(rule.gain)
+    def estimates(self, policy: Policy, trees: ValueTrees) -> list[Estimates]:
+        """What trees estimate on every row."""
+        key = policy.first, policy.sources, id(trees)
         if key not in self._valued:
             rows = row_views(self.table, self.first(policy.first), policy.sources)
-            found = [Estimates(answer=rule.answer, gains=rule.gain, views=dict(row.views)) for row in rows]
-            self._valued[key] = rule, found  # the rule too, so that its id stays its own
+            found = [Estimates(trees=trees, views=dict(row.views), similar=self._similar) for row in rows]
+            self._valued[key] = trees, found  # the trees too, so that their id stays their own
         return self._valued[key][1]
 
     def consult(self, policy: Policy) -> ConsultReplay:

@@ -7,18 +7,13 @@ from typing import Any
 import numpy as np
 
 from heedful.extras import importing
+from heedful.memory.likeness import answer_similarity
 from heedful.protocol.replay import Replayer
-from heedful.protocol.table import Floats, task_folds
+from heedful.protocol.table import Column, Floats, task_folds
 from heedful.protocol.value_replay import RowViews, row_views
-from heedful.stages.value import (
-    ANSWER_FEATURES,
-    GAIN_FEATURES,
-    Estimates,
-    answer_features,
-    best_answer,
-    gain_features,
-)
-from heedful.types import Policy, TreeEnsemble, ValueRule
+from heedful.stages.value import Estimates, best_answer
+from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
+from heedful.types import CostUnit, Policy, TreeEnsemble, ValueRule, ValueTrees
 
 ANSWER_TREES, ANSWER_DEPTH, ANSWER_RATE = 100, 3, 0.05
 GAIN_TREES, GAIN_DEPTH, GAIN_RATE = 60, 2, 0.06
@@ -26,38 +21,63 @@ SUBSAMPLE = 0.8
 LEAST_LEAF = 8
 INNER_FOLDS = 5
 NO_TREES = TreeEnsemble(features=(), roots=(), feature=(), threshold=(), left=(), right=(), value=())
+UNFITTED = ValueTrees(answer=NO_TREES, gain=NO_TREES)
 
 
-def fit_value(replayer: Replayer, policy: Policy, cost: float, seed: int) -> Policy:
+def fit_value(
+    replayer: Replayer,
+    policy: Policy,
+    cost: float,
+    seed: int,
+    *,
+    unit: CostUnit = "calls",
+    prior: ValueTrees | None = None,
+) -> Policy:
     """The policy with estimators for its first pass and sources, from the rows of a table only."""
     table = replayer.table
     rows = row_views(table, replayer.first(policy.first), policy.sources)
-    answer = fit_answer(rows, range(len(rows)), seed)
-    gain = fit_gain(rows, held_out_estimates(rows, table.tasks, seed), seed)
-    columns = [table.column(source) for source in policy.sources]
-    calls = tuple(float(c.calls[c.decoded].mean()) if c.decoded.any() else 1.0 for c in columns)
-    rule = ValueRule(answer=answer, gain=gain, calls=calls, cost=cost)
-    return replace(policy, combine="value", value=rule)
+    trees = fit_trees(rows, table.tasks, replace(UNFITTED, prior=prior), seed)
+    costs = tuple(mean_cost(table.column(source), unit) for source in policy.sources)
+    return replace(policy, combine="value", value=ValueRule(trees=trees, costs=costs, unit=unit, cost=cost))
 
 
-def fit_answer(rows: Sequence[RowViews], places: Iterable[int], seed: int) -> TreeEnsemble:
+def mean_cost(column: Column, unit: CostUnit) -> float:
+    """What a pass of a source costs on average, where it decodes one."""
+    spent = column.calls if unit == "calls" else column.tokens
+    return float(spent[column.decoded].mean()) if column.decoded.any() else 1.0
+
+
+def fit_trees(rows: Sequence[RowViews], tasks: Sequence[str], kind: ValueTrees, seed: int) -> ValueTrees:
+    """Both estimators; `kind` says whether they use a prior and tell sources apart."""
+    answer = fit_answer(rows, range(len(rows)), kind, seed)
+    gain = fit_gain(rows, held_out_estimates(rows, tasks, kind, seed), seed)
+    return replace(kind, answer=answer, gain=gain)
+
+
+def fit_answer(rows: Sequence[RowViews], places: Iterable[int], kind: ValueTrees, seed: int) -> TreeEnsemble:
     """Trees for the log-odds that an answer is right, trained on every state of every row."""
     features, right = [], []
     for row in (rows[place] for place in places):
+        known = estimates_of(row, kind)
         for asked in row.states():
-            views = [row.views[place] for place in asked]
-            features += [answer_features(views, at) for at in range(len(asked))]
+            features += known.features(asked)
             right += [row.right[place] for place in asked]
     return boosted_classifier(np.array(features), np.array(right, dtype=float), seed)
 
 
-def held_out_estimates(rows: Sequence[RowViews], tasks: Sequence[str], seed: int) -> list[Estimates]:
+def estimates_of(row: RowViews, trees: ValueTrees) -> Estimates:
+    return Estimates(trees=trees, views=dict(row.views), similar=answer_similarity)
+
+
+def held_out_estimates(
+    rows: Sequence[RowViews], tasks: Sequence[str], kind: ValueTrees, seed: int
+) -> list[Estimates]:
     """For each row the estimates of answer trees that did not see its task."""
     found: dict[int, Estimates] = {}
     for rest, fold in task_folds(tasks, INNER_FOLDS, np.random.default_rng([seed, 2])):
-        trees = fit_answer(rows, rest, seed)
+        trees = replace(kind, answer=fit_answer(rows, rest, kind, seed))
         for place in fold.tolist():
-            found[place] = Estimates(answer=trees, gains=NO_TREES, views=dict(rows[place].views))
+            found[place] = estimates_of(rows[place], trees)
     return [found[place] for place in range(len(rows))]
 
 
@@ -67,10 +87,9 @@ def fit_gain(rows: Sequence[RowViews], estimates: Sequence[Estimates], seed: int
     for row, known in zip(rows, estimates, strict=True):
         right = {asked: row.right[best_answer(known, 0.0, asked, asked)] for asked in row.states()}
         for asked in right:
-            views = [row.views[place] for place in asked]
             for place in row.views:
                 if place not in asked:
-                    features.append(gain_features(views, known.chances(asked), float(place - 1)))
+                    features.append(known.gain_features(asked, place))
                     changes.append(float(right[tuple(sorted((*asked, place)))]) - float(right[asked]))
     return boosted_regressor(np.array(features), np.array(changes), seed)
 

@@ -6,7 +6,8 @@ from itertools import combinations
 
 from heedful.protocol.table import Column, Table
 from heedful.records import PassRecord
-from heedful.stages.value import Asked, Estimates, PassView, best_answer, sources_to_ask
+from heedful.stages.value import Asked, Estimates, best_answer, sources_to_ask
+from heedful.stages.value_features import PassView
 from heedful.types import ValueRule
 
 
@@ -66,7 +67,7 @@ def decide(
     estimates: Estimates, rule: ValueRule, allowed: Sequence[int], passes: int | None
 ) -> ValueDecision:
     """Ask while it pays, then choose; `allowed` are the places whose guards pass."""
-    consulted = tuple(sources_to_ask(estimates, rule, passes))
+    consulted = tuple(step.place for step in sources_to_ask(estimates, rule, passes) if step.pays)
     asked = estimates.answered(consulted)
     answered = [place for place in asked if place in allowed]
     return ValueDecision(consulted=consulted, chosen=best_answer(estimates, rule.margin, asked, answered))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import inf
 
 from heedful.stats.intervals import Interval
-from heedful.types import Policy, ValueRule
+from heedful.types import OWN_ROWS, Policy, ValueRule, ValueTrees
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -88,11 +88,20 @@ def policy_words(policy: Policy) -> str:
 
 def _value_words(policy: Policy, rule: ValueRule, first: str) -> str:
     margin = f" by more than {percent(rule.margin)}" if rule.margin else ""
+    unit = "call" if rule.unit == "calls" else "1,000 tokens"
     return (
         f"Answer {first} first; ask {_listed_or(policy.sources)} while the expected gain in accuracy exceeds "
-        f"{percent(rule.cost)} per call. The answer that is likeliest right is taken if it passes the guards "
-        f"and is likelier right than the first{margin}; otherwise the first answer stands."
+        f"{percent(rule.cost)} per {unit}{_estimated_by(rule.trees)}. The answer that is likeliest right is "
+        f"taken if it passes the guards and is likelier right than the first{margin}; otherwise the first "
+        "answer stands."
     )
+
+
+def _estimated_by(trees: ValueTrees) -> str:
+    """What the estimates come from, unless from the study's own rows alone."""
+    if trees.origin != OWN_ROWS:
+        return f" (by the prior {trees.origin})"
+    return "" if trees.prior is None else f" (own rows and the prior {trees.prior.origin})"
 
 
 def _listed_or(names: Sequence[str]) -> str:

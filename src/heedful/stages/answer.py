@@ -67,11 +67,20 @@ def same_answer(one: str, other: str) -> bool:
     return plain(one) == plain(other)
 
 
+def is_amount(answer: str) -> bool:
+    """Whether an answer is a bare number, perhaps with a currency sign."""
+    return _AMOUNT.fullmatch(_tidy(answer)) is not None
+
+
 def plain(answer: str) -> str:
     """The answer in normal form; a bare amount loses its currency sign and commas."""
-    text = " ".join(answer.casefold().split()).rstrip(".")
+    text = _tidy(answer)
     amount = _AMOUNT.fullmatch(text)
     if amount is None:
         return text
     whole, _, part = amount["amount"].replace(",", "").partition(".")
     return f"{amount['sign']}{whole}.{part.rstrip('0')}".rstrip(".")
+
+
+def _tidy(answer: str) -> str:
+    return " ".join(answer.casefold().split()).rstrip(".")

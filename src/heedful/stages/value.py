@@ -1,93 +1,17 @@
-"""Estimate the value of memory: how likely each answer is right, and what asking once more would gain.
-
-Every feature has the same meaning in every study and names no source, so that an estimator that was
-fitted on other benchmarks can be used. A feature that is not available counts as `MISSING`.
-"""
+"""Estimate the value of memory: how likely each answer is right, and what asking once more would gain."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import logistic
-from heedful.types import LEAST_SURE, Attempt, Candidate, TreeEnsemble, ValueRule, Verdict
+from heedful.stages.trees import strongest_effects, total
+from heedful.stages.value_features import MISSING, PassView, Similarity, answer_features, gain_features
+from heedful.types import AnswerEstimate, Candidate, GainEstimate, ValueRule, ValueTrees, Verdict
 
-MISSING = -9999.0
-SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean", "answer_min")
-OWN = (*SIGNALS, "tokens", "characters", "recall", "is_first")
-OTHERS = ("same", "others", "share_same", "same_as_first", "contained")
-RIVALS = ("rival_mean", "rival_min", "friend_mean", "friend_min", "friend_margin")
-ANSWER_FEATURES = (*OWN, *OTHERS, *RIVALS)
-GAIN_FEATURES = ("best", "first", "lead", "asked", "distinct", "mean", "min", "margin", "answer_mean", "kind")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassView:
-    """What the estimator may know of a pass."""
-
-    answer: str
-    signals: Mapping[str, float]
-    tokens: int
-    characters: int
-    recall: float | None
-    """The best recall score."""
-
-
-def view_of(attempt: Attempt) -> PassView:
-    """A live pass as the estimator sees it."""
-    return PassView(
-        answer=attempt.decode.answer,
-        signals=attempt.signals,
-        tokens=attempt.usage.completion_tokens,
-        characters=len(attempt.decode.text),
-        recall=max((recall.score for recall in attempt.recalls), default=None),
-    )
-
-
-def answer_features(views: Sequence[PassView], place: int) -> list[float]:
-    """The features of one pass among all passes so far; the first view is the first pass."""
-    view = views[place]
-    others = [other for at, other in enumerate(views) if at != place]
-    friends = [other for other in others if view.answer and same_answer(other.answer, view.answer)]
-    rivals = [other for other in others if other not in friends]
-    same_as_first = place > 0 and bool(view.answer) and same_answer(views[0].answer, view.answer)
-    contained = any(_contains(view.answer, other.answer) for other in rivals)
-    return [
-        *(_signal(view, name) for name in SIGNALS),
-        float(view.tokens),
-        float(view.characters),
-        MISSING if view.recall is None else view.recall,
-        float(place == 0),
-        float(len(friends)),
-        float(len(others)),
-        len(friends) / len(others) if others else MISSING,
-        float(same_as_first),
-        float(contained),
-        _best(rivals, "mean"),
-        _best(rivals, "min"),
-        _best(friends, "mean"),
-        _best(friends, "min"),
-        _best(friends, "margin"),
-    ]
-
-
-def gain_features(views: Sequence[PassView], chances: Sequence[float], kind: float) -> list[float]:
-    """The features of asking one more source; `kind` tells sources of one policy apart."""
-    ranked = sorted(chances, reverse=True)
-    distinct = [
-        at
-        for at, view in enumerate(views)
-        if not any(same_answer(view.answer, earlier.answer) for earlier in views[:at])
-    ]
-    return [
-        ranked[0],
-        chances[0],
-        ranked[0] - ranked[1] if len(ranked) > 1 else MISSING,
-        float(len(views)),
-        float(len(distinct)),
-        *(_signal(views[0], name) for name in ("mean", "min", "margin", "answer_mean")),
-        kind,
-    ]
-
+REASONS = 3
+"""How many features an explanation names for each answer."""
+PER_UNIT = {"calls": 1, "tokens": 1000}
+"""How many calls or tokens λ prices."""
 
 Asked = tuple[int, ...]
 """Places of the passes that answered so far, ascending: 0 is the first pass, 1 the first source."""
@@ -97,53 +21,97 @@ Asked = tuple[int, ...]
 class Estimates:
     """What trees estimate for one task; each number is computed when it is first needed."""
 
-    answer: TreeEnsemble
-    gains: TreeEnsemble
+    trees: ValueTrees
     views: dict[int, PassView]
     """By place; a source without an answer has none."""
-    _chances: dict[Asked, list[float]] = field(default_factory=dict)
-    _gains: dict[tuple[Asked, int], float] = field(default_factory=dict)
+    similar: Similarity | None = None
+    """How alike two answers are; None: not available."""
+    prior: "Estimates | None" = field(init=False, default=None)
+    _log_odds: dict[Asked, list[float]] = field(init=False, default_factory=dict)
+    _gains: dict[tuple[Asked, int], float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        prior = self.trees.prior
+        if prior is not None:
+            self.prior = Estimates(trees=prior, views=self.views, similar=self.similar)
 
     def answered(self, consulted: Sequence[int]) -> Asked:
         """The first pass and the consulted sources that have an answer."""
         return (0, *sorted(place for place in consulted if place in self.views))
 
+    def features(self, asked: Asked) -> list[list[float]]:
+        """The features of each answer so far."""
+        views = [self.views[place] for place in asked]
+        before = [MISSING] * len(asked) if self.prior is None else self.prior.log_odds(asked)
+        return [answer_features(views, at, self.similar, before[at]) for at in range(len(views))]
+
+    def log_odds(self, asked: Asked) -> list[float]:
+        """The log-odds that each answer so far is right."""
+        if asked not in self._log_odds:
+            self._log_odds[asked] = [total(self.trees.answer, values) for values in self.features(asked)]
+        return self._log_odds[asked]
+
     def chances(self, asked: Asked) -> list[float]:
         """How likely each answer so far is right."""
-        if asked not in self._chances:
-            views = [self.views[place] for place in asked]
-            self._chances[asked] = [
-                logistic(total(self.answer, answer_features(views, at))) for at in range(len(views))
-            ]
-        return self._chances[asked]
+        return [logistic(odds) for odds in self.log_odds(asked)]
 
     def gain(self, asked: Asked, place: int) -> float:
         """The expected gain of asking the source at a place, before its cost."""
         if (asked, place) not in self._gains:
-            views = [self.views[at] for at in asked]
-            features = gain_features(views, self.chances(asked), float(place - 1))
-            self._gains[asked, place] = total(self.gains, features)
+            self._gains[asked, place] = total(self.trees.gain, self.gain_features(asked, place))
         return self._gains[asked, place]
 
+    def gain_features(self, asked: Asked, place: int) -> list[float]:
+        """The features of asking the source at a place."""
+        source = float(place - 1) if self.trees.by_source else MISSING
+        before = MISSING if self.prior is None else self.prior.gain(asked, place)
+        return gain_features([self.views[at] for at in asked], self.chances(asked), source, before)
 
-def worth_asking(estimates: Estimates, rule: ValueRule, asked: Asked, waiting: Sequence[int]) -> int | None:
-    """The source with the largest expected gain above its cost, the earlier on a tie; None: stop asking."""
-    values = {place: estimates.gain(asked, place) - rule.cost * rule.calls[place - 1] for place in waiting}
-    best = max(waiting, key=lambda place: (values[place], -place), default=None)
-    return best if best is not None and values[best] > 0 else None
+
+def price(rule: ValueRule, place: int) -> float:
+    """What asking the source at a place costs, in accuracy."""
+    return rule.cost * rule.costs[place - 1] / PER_UNIT[rule.unit]
 
 
-def sources_to_ask(estimates: Estimates, rule: ValueRule, passes: int | None) -> Iterator[int]:
-    """The places to ask, at most `passes`; the caller adds the view of an answer before the next."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One point of a consultation: the best source to ask next, and whether it is worth its cost."""
+
+    place: int
+    gain: float
+    cost: float
+
+    @property
+    def value(self) -> float:
+        return self.gain - self.cost
+
+    @property
+    def pays(self) -> bool:
+        return self.value > 0
+
+
+def best_step(estimates: Estimates, rule: ValueRule, asked: Asked, waiting: Sequence[int]) -> Step | None:
+    """The source with the largest expected gain above its cost, the earlier on a tie; None: none is left."""
+    steps = [Step(place=p, gain=estimates.gain(asked, p), cost=price(rule, p)) for p in waiting]
+    return max(steps, key=lambda step: (step.value, -step.place), default=None)
+
+
+def sources_to_ask(estimates: Estimates, rule: ValueRule, passes: int | None) -> Iterator[Step]:
+    """The steps of a consultation of at most `passes`; the last one may be a step that does not pay.
+
+    The caller asks the source of a step that pays, and adds the view of its answer before the next.
+    """
     consulted: list[int] = []
-    waiting = list(range(1, len(rule.calls) + 1))
+    waiting = list(range(1, len(rule.costs) + 1))
     while passes is None or len(consulted) < passes:
-        place = worth_asking(estimates, rule, estimates.answered(consulted), waiting)
-        if place is None:
+        step = best_step(estimates, rule, estimates.answered(consulted), waiting)
+        if step is None:
             return
-        waiting.remove(place)
-        consulted.append(place)
-        yield place
+        yield step
+        if not step.pays:
+            return
+        waiting.remove(step.place)
+        consulted.append(step.place)
 
 
 def best_answer(estimates: Estimates, margin: float, asked: Asked, allowed: Sequence[int]) -> int:
@@ -171,27 +139,22 @@ def chosen_by_value(
     }
 
 
-def total(trees: TreeEnsemble, values: Sequence[float]) -> float:
-    """The sum of the leaves that a row of features reaches, in the order of the trees."""
-    result = trees.base
-    feature, threshold, left, right = trees.feature, trees.threshold, trees.left, trees.right
-    for node in trees.roots:
-        while feature[node] >= 0:
-            node = left[node] if values[feature[node]] <= threshold[node] else right[node]
-        result += trees.value[node]
-    return result
+def explained_answers(
+    estimates: Estimates, asked: Asked, sources: Sequence[str]
+) -> tuple[AnswerEstimate, ...]:
+    """Each answer with its chance and the features that moved it most; `sources` by place."""
+    return tuple(
+        AnswerEstimate(
+            source=sources[place],
+            chance=chance,
+            reasons=strongest_effects(estimates.trees.answer, values, REASONS),
+        )
+        for place, chance, values in zip(
+            asked, estimates.chances(asked), estimates.features(asked), strict=True
+        )
+    )
 
 
-def _signal(view: PassView, name: str) -> float:
-    value = view.signals.get(name, MISSING)
-    return MISSING if value <= LEAST_SURE else value
-
-
-def _best(views: Sequence[PassView], signal: str) -> float:
-    return max((_signal(view, signal) for view in views), default=MISSING)
-
-
-def _contains(answer: str, other: str) -> bool:
-    """Whether one of two answers contains the other as words."""
-    one, two = f" {' '.join(answer.casefold().split())} ", f" {' '.join(other.casefold().split())} "
-    return bool(answer and other) and (one in two or two in one)
+def explained_step(step: Step, sources: Sequence[str]) -> GainEstimate:
+    """A step in a decision record; `sources` by place."""
+    return GainEstimate(source=sources[step.place], gain=step.gain, cost=step.cost, asked=step.pays)
