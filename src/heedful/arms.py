@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from .types import Budget, Policy
+from .types import Budget, Policy, ValueRule, ValueTrees
 
 
 def never() -> Policy:
@@ -53,3 +53,18 @@ def dual(
 ) -> Policy:
     """Try every source; the surest accepted candidate wins."""
     return Policy(signal=signal, threshold=threshold, sources=tuple(sources), margins=margins, combine="dual")
+
+
+def value(
+    trees: ValueTrees,
+    sources: Sequence[str],
+    *,
+    cost: float = 0.02,
+    margin: float = 0.2,
+) -> Policy:
+    """Ask while the expected gain exceeds the cost of a call; take an answer that is likelier by a margin.
+
+    The defaults are cautious: they are for trees of a prior (`heedful.priors`), used without any label.
+    """
+    rule = ValueRule(trees=trees, costs=(1.0,) * len(sources), cost=cost, margin=margin)
+    return Policy(sources=tuple(sources), combine="value", value=rule)

@@ -9,6 +9,7 @@ from heedful.decisions import THRESHOLD_WORDS
 from heedful.errors import HeedfulError
 from heedful.sources.memory import memory_settings
 from heedful.stages.confidence import SIGNALS
+from heedful.stages.value_features import FEATURE_WORDS, MISSING
 
 if TYPE_CHECKING:
     from heedful.credit import AnswerWithout
@@ -42,6 +43,7 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
         f"1 answer   {_quoted(decision.first)}",
         *_recalls(decision.first, texts),
         f"2 sure?    {_routed(decision)}",
+        *_worth(decision),
     ]
     for candidate in decision.candidates:
         if candidate.record.status == "nothing":
@@ -52,6 +54,7 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
         lines.append(f"4 verdict  {_judged(decision, candidate)}")
     if decision.verdict is not None and decision.verdict.reason == "patience":
         lines.append("4 verdict  rollback: patience exceeded, so the first answer stands")
+    lines += _estimates(decision)
     for fault in decision.faults:
         lines.append(f"  survived {fault.stage}: {fault.error}")
     calls = "1 call" if decision.calls == 1 else f"{decision.calls} calls"
@@ -101,13 +104,35 @@ def _routed(decision: "Decision") -> str:
     return f"{confidence} {_number(decision.confidence)}, {bar}: {route.choice} ({route.reason})"
 
 
+def _worth(decision: "Decision") -> list[str]:
+    """Of a value policy: what decided each further pass."""
+    steps = [] if decision.value is None else decision.value.steps
+    return [
+        f"  worth?   {step.source}: expected gain {100 * step.gain:.1f} points, cost {100 * step.cost:.1f}: "
+        + ("ask" if step.asked else "stop")
+        for step in steps
+    ]
+
+
+def _estimates(decision: "Decision") -> list[str]:
+    """Of a value policy: how likely each answer is right, and the features that moved the estimate most."""
+    lines = []
+    for answer in () if decision.value is None else decision.value.answers:
+        lines.append(f"  right?   {answer.source}: {answer.chance:.0%}")
+        for reason in answer.reasons:
+            shown = "not available" if reason.value == MISSING else f"{reason.value:.4g}"
+            lines.append(f"           {reason.effect:+.2f} {FEATURE_WORDS[reason.feature]}: {shown}")
+    return lines
+
+
 def _judged(decision: "Decision", candidate: "CandidateRecord") -> str:
     record, verdict, policy = candidate.record, candidate.verdict, decision.policy
     if record.status == "failed":
         return f"rollback: the pass of {record.source} failed"
     if record.status == "nothing":
         return f"rollback: nothing recalled from {record.source}"
-    compared = f"confidence {_number(candidate.confidence)} against {_number(decision.confidence)}"
+    name = "chance" if policy.combine == "value" else "confidence"
+    compared = f"{name} {_number(candidate.confidence)} against {_number(decision.confidence)}"
     if policy.margins is not None:
         compared += f" + margin {policy.margins[record.source]:g}"
     refused = [reason for guard in policy.guards if (reason := record.guards.get(guard))]
