@@ -3,12 +3,13 @@
 import hashlib
 import os
 import secrets
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import MissingError, ModelError
+from heedful.errors import MissingError, ModelError, UsageError
 from heedful.extras import importing
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
@@ -16,6 +17,8 @@ from heedful.models.schemes import ModelOptions
 from heedful.types import Decode, Prompt, Traits, digest_of
 
 DEFAULT_WEIGHTS = "smollm2-135m"
+SPINS = "10000"
+"""How often a waiting thread looks before it sleeps; see docs/design/009-embedded-engine.md."""
 CACHE_MIB = 512
 """Cache for prompts that no longer have a slot; the engine's own default is 8 GiB."""
 PATIENCE = 3600.0
@@ -41,15 +44,23 @@ class EmbeddedModel:
     flash_attention: bool = True
     """If on, single, batched and cached decodes of short prompts are bit-identical; longer prompts that are
     decoded together still differ by about 0.01 in log-prob (both with the default model)."""
+    repeatable: bool = False
+    """Decode one request at a time and read every prompt from its start: the same prompt then gives the
+    same log-probs to the last bit, whatever was decoded before it."""
     top_logprobs: int = 5
     traits: Traits = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.repeatable and self.slots != 1:
+            raise UsageError("a repeatable model decodes one request at a time: set slots to 1")
+        repeatable = ["repeatable"] if self.repeatable else []
         traits = Traits(
             name=str(self.weights),
             endpoint="embedded",
             top_logprobs=self.top_logprobs,
-            fingerprint=digest_of([_sha256(self.weights), self.slots, self.context, self.flash_attention]),
+            fingerprint=digest_of(
+                [_sha256(self.weights), self.slots, self.context, self.flash_attention, *repeatable]
+            ),
         )
         object.__setattr__(self, "traits", traits)
 
@@ -91,9 +102,7 @@ class EmbeddedModel:
             await running[1].aclose()
 
     def _start(self, file: Path, key: str) -> Any:
-        # Read once, when the engine's library loads: waiting threads sleep instead of spinning. With
-        # spinning threads, two busy processes on two cores drop to a fifteenth of their speed.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        _set_waiting(os.environ)
         try:
             with importing("embedded"):
                 import xllamacpp
@@ -115,7 +124,8 @@ class EmbeddedModel:
             if self.flash_attention
             else flash.LLAMA_FLASH_ATTN_TYPE_DISABLED
         )
-        params.cache_ram_mib = CACHE_MIB
+        params.cache_prompt = not self.repeatable
+        params.cache_ram_mib = 0 if self.repeatable else CACHE_MIB
         params.ui = False
         params.verbosity = -1
         try:
@@ -124,9 +134,23 @@ class EmbeddedModel:
             raise ModelError(f"the engine cannot load {file.name}: {error}") from error
 
 
+def _set_waiting(environment: MutableMapping[str, str]) -> None:
+    """Let waiting threads spin for a moment before they sleep, unless the environment says otherwise.
+
+    The engine's library reads this once, when it loads. Threads that sleep at once cost a quarter of the
+    speed on a free machine; threads that spin long bring two busy processes on two cores to a standstill.
+    """
+    if not environment.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}:
+        environment["GOMP_SPINCOUNT"] = SPINS
+
+
 def embedded_model(options: ModelOptions) -> EmbeddedModel:
     return EmbeddedModel(
-        weights=options.weights, threads=options.threads, slots=options.slots, context=options.context
+        weights=options.weights,
+        threads=options.threads,
+        slots=options.slots,
+        context=options.context,
+        repeatable=options.repeatable,
     )
 
 

@@ -23,6 +23,7 @@ class ModelOptions:
     weights: str = "smollm2-135m"
     threads: int | None = None
     context: int = 2048
+    repeatable: bool = False
 
 
 MODELS: Factories[ModelOptions, Model] = Factories(

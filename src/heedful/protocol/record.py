@@ -67,24 +67,30 @@ class Recorder:
         """Failures since the last success: written only after the endpoint answers again."""
 
     async def run(self, slots: int) -> None:
-        """One source after another, so an interrupted recording has complete arms.
+        """Decode every missing pass, `slots` at once, the longest questions first to keep the tail short.
 
-        `slots` passes run at once, the longest questions first to keep the tail short.
+        The memory-free passes of a question come one after another: they repeat or extend its first prompt,
+        which the engine then has in its cache. Banks follow, one after another, so that an interrupted
+        recording has complete arms.
         """
         self._tell()
         items = sorted(self.recording.items, key=lambda item: -len(item.question))
         seeds = list(self.recording.sources)
-        first, *others = self.recording.sources[seeds[0]]
-        for names in ([first], others):
-            await self._work([(s, name, item) for name in names for s in seeds for item in items], slots)
+        sources = self.recording.sources[seeds[0]]
+        banks = [name for name, source in sources.items() if "bank" in source.spec]
+        free = [name for name in sources if name not in banks]
+        await self._work([[(s, name, item) for name in free] for s in seeds for item in items], slots)
+        await self._work([[(s, name, item)] for name in banks for s in seeds for item in items], slots)
         self._keep_unsettled()
 
-    async def _work(self, passes: Sequence[tuple[int, str, Item]], slots: int) -> None:
-        waiting = iter(passes)
+    async def _work(self, chains: Sequence[Sequence[tuple[int, str, Item]]], slots: int) -> None:
+        """Work through chains of passes, `slots` chains at once."""
+        waiting = iter(chains)
 
         async def worker() -> None:
-            for seed, name, item in waiting:
-                await self._record(seed, name, item)
+            for chain in waiting:
+                for seed, name, item in chain:
+                    await self._record(seed, name, item)
 
         workers = [asyncio.create_task(worker()) for _ in range(slots)]
         try:

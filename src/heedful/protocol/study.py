@@ -40,6 +40,8 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     model: str = ""
     slots: Positive = 4
     context: Positive = 2048
+    repeatable: bool = False
+    """The embedded model reads every prompt from its start, one request at a time."""
     threads: Positive | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
 
@@ -168,6 +170,8 @@ def _check(study: Study, file: Path) -> None:
         refuse_bad_pattern(Task(question="", answer_pattern=own.answer_pattern))
     if len(set(study.seeds)) < len(study.seeds):
         raise UsageError(f"{file}: seeds lists a seed twice")
+    if study.model.repeatable and (study.model.url or study.model.slots != 1):
+        raise UsageError(f"{file}: [model] repeatable needs the embedded model with slots = 1")
     _check_fit(study, file)
     for name, source in study.sources.items():
         if name == "none":

@@ -16,5 +16,6 @@ def study_model(settings: ModelSettings) -> Model:
             weights=settings.weights,
             threads=settings.threads,
             context=settings.context,
+            repeatable=settings.repeatable,
         )
     )

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from heedful import UsageError, arms
+from heedful.priors import prior_for, prior_names, read_prior
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import read_lock
+from heedful.protocol.replay import Replayer
+from heedful.protocol.table import read_table
+from heedful.stages.feasibility import needs_similarity
+from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize("name", prior_names())
+def test_a_shipped_prior_speaks_the_features_of_this_version(name: str) -> None:
+    prior = read_prior(name)
+    assert (prior.card.name, prior.trees.origin) == (name, name)
+    assert (prior.trees.answer.features, prior.trees.gain.features) == (ANSWER_FEATURES, GAIN_FEATURES)
+    assert not prior.trees.by_source, "a prior knows no source of another study"
+    assert not needs_similarity(arms.value(prior.trees, ["bank"]))
+    assert prior.card.held_out
+    for gain in prior.card.held_out:
+        assert gain.accuracy > gain.base, "a prior that does not transfer is not shipped"
+
+
+def test_a_prior_for_a_benchmark_never_saw_it() -> None:
+    for benchmark in ("svamp", "asdiv", "multiarith"):
+        prior = prior_for("number", benchmark)
+        assert prior is not None
+        assert benchmark not in prior.card.fitted_on
+    anything = prior_for("number")
+    assert anything is not None
+    assert anything.card.fitted_on == ("svamp", "asdiv", "multiarith")
+    assert prior_for("text") is None
+
+
+def test_an_unknown_prior_is_refused_with_the_names_of_the_others() -> None:
+    with pytest.raises(UsageError, match="choose from number"):
+        read_prior("wisdom")
+
+
+def test_the_figures_of_a_card_come_from_the_published_ledger() -> None:
+    prior = prior_for("number", "multiarith")
+    assert prior is not None
+    (gain,) = prior.card.held_out
+    folder = RESULTS / "multiarith"
+    lock = read_lock(folder / "lock.json")
+    replayer = Replayer(read_table(Ledger(folder / "ledger.jsonl"), "fit", lock.splits["fit"], lock.seeds))
+    done = replayer.replay(
+        arms.value(prior.trees, ["exemplar", "rule"], cost=prior.card.cost, margin=prior.card.margin)
+    )
+    base = replayer.base_right
+    assert (gain.rows, gain.base, gain.accuracy) == (len(base), base.mean(), done.right.mean())
+    assert (gain.helps, gain.hurts) == ((done.right & ~base).sum(), (base & ~done.right).sum())
+    assert gain.calls == done.calls.mean()
