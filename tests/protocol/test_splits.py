@@ -1,12 +1,17 @@
 """Entries that hold a question that is asked."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
 import pytest
 
-from heedful import (
-    new_entry,
-)
-from heedful.protocol.splits import Splits
-from heedful.types import Item
+from heedful import UsageError, new_entry
+from heedful.ports import Benchmark
+from heedful.protocol.splits import Splits, split
+from heedful.protocol.study import SplitSettings
+from heedful.types import Item, Side
 
 
 def test_a_test_question_with_its_choices_under_it_is_found_in_a_bank() -> None:
@@ -35,3 +40,26 @@ def test_a_short_question_within_a_longer_entry_is_not_taken_for_it() -> None:
     short = Item(id="q", question="Who swims?", answer="A")
     bank = [new_entry("Ask yourself: who swims? Most birds do not.", kind="rule", id="rule")]
     assert Splits(fit=(short,), test=(), pool=()).unasked(bank) == bank
+
+
+class Hundred:
+    """A benchmark of 100 rows a side; only what a split needs."""
+
+    name = "hundred"
+
+    def load(self, data: Path, side: Side) -> Sequence[Item]:
+        return [Item(id=f"{side}{at}", question=f"{side} question {at}?", answer="1") for at in range(100)]
+
+
+def test_unused_rows_are_those_that_the_same_split_leaves() -> None:
+    settings = SplitSettings(fit=60, test=70, pool=20, seed=3)
+    benchmark = cast(Benchmark, Hundred())
+    plain = split(benchmark, Path(), settings)
+    unseen = split(benchmark, Path(), msgspec.structs.replace(settings, unused=50))
+    known = {item.id for part in plain.parts.values() for item in part}
+    assert len(known) == 150
+    assert {item.id for item in unseen.test}.isdisjoint(known)
+    assert len(unseen.test) == 50
+    assert (unseen.fit, unseen.pool) == (plain.fit, plain.pool)
+    with pytest.raises(UsageError, match="lower \\[split\\] unused"):
+        split(benchmark, Path(), msgspec.structs.replace(settings, unused=51))

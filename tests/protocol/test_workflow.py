@@ -32,7 +32,7 @@ from heedful.protocol.workspace import Workspace, open_workspace, read_json, wri
 from heedful.report.write import write_report
 from heedful.types import Prompt
 from tests.making import PreparedStudy, reply_of
-from tests.protocol.shelves import QUICK, ROWS, STUDY, nobody, shelf_model, through_lock
+from tests.protocol.shelves import QUICK, ROWS, STUDY, nobody, shelf_model, through_lock, written
 
 
 def test_a_study_runs_from_its_file_to_an_opened_test_side(study: Path) -> None:
@@ -397,3 +397,29 @@ def test_a_value_policy_has_no_harm_limit_yet(study: Path) -> None:
     )
     with pytest.raises(UsageError, match="cannot be certified for the family 'value' yet"):
         open_workspace(study, study.parent / "out")
+
+
+def test_a_study_copies_the_passes_of_a_study_that_it_reuses_and_says_so(
+    locked: PreparedStudy, tmp_path: Path
+) -> None:
+    space, setup = locked
+    model = shelf_model()
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    known = len(Ledger(space.ledger).passes)
+    sample = '[sources.sample]\nkind = "retry"\ntemperature = 0.7\nsample = 1\n[fit]'
+    again = written(tmp_path, f'reuse = "{space.folder}"\n' + QUICK.replace("[fit]", sample))
+    fresh = shelf_model()
+    new, reusing = through_lock(again, fresh)
+    asked = 1  # to see whether the log-probs make sense
+    assert len(fresh.prompts) == ROWS + asked, "only the new source is decoded"
+    assert read_lock(new.lock).test_passes == known // 2, "its test rows were known before the lock"
+    asyncio.run(open_test_side(new, reusing, fresh, nobody))
+    assert len(fresh.prompts) == 2 * (ROWS + asked)
+
+
+def test_a_study_to_reuse_must_have_a_ledger(study: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    shutil.copy(study, tmp_path / "empty" / "study.toml")
+    study.write_text('reuse = "../empty"\n' + QUICK)
+    with pytest.raises(UsageError, match="the study to reuse has no ledger"):
+        through_lock(study, shelf_model())

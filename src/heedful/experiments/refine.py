@@ -31,7 +31,7 @@ from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table
-from heedful.protocol.workflow import fill, policy_banks, recording_of, refined_ledger
+from heedful.protocol.workflow import earlier_ledger, fill, policy_banks, recording_of
 from heedful.protocol.workspace import REFINED, Workspace, tasks_looked_at, write_json, write_text
 from heedful.types import Entry, Policy
 
@@ -93,7 +93,7 @@ async def refine(
     """
     space, setup, source = experiment.space, experiment.setup, experiment.source
     _refuse_unrefinable(space, setup, source)
-    await _copied(experiment, setup, refined_ledger(space, setup))
+    await _copied(experiment, setup, earlier_ledger(space, setup))
     table = await experiment.table()
     rounds = [_round(experiment, 0, experiment.entries, table, Ledger(space.ledger), table)]
     spared: Sequence[Condemnation] = ()

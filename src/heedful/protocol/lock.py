@@ -58,7 +58,7 @@ class Lock:
     choices: int = 0
     """How many policies had been chosen under a harm limit on these rows, including this one."""
     test_passes: int = 0
-    """Passes of the test side in the ledger when the lock was made."""
+    """Passes of the test side in the ledger, or in the one it reuses, when the lock was made."""
     statistics: tuple[str, ...]
     notes: str
     digests: Mapping[str, str]
@@ -86,8 +86,12 @@ def make_lock(
     fitted: FitResult,
     choices: int,
     at: str,
+    earlier: Ledger | None = None,
 ) -> Lock:
-    """The lock of a fitted study; `choices` counts the choices made under a harm limit."""
+    """The lock of a fitted study; `choices` counts the choices made under a harm limit.
+
+    `earlier` is the ledger that the study reuses.
+    """
     study = setup.study
     code = code_state(setup.benchmark)
     lock = Lock(
@@ -102,13 +106,21 @@ def make_lock(
         dropped={name: tuple(ids) for name, ids in setup.dropped.items()},
         seeds=study.seeds,
         choices=choices,
-        test_passes=len(side_rows(ledger, "test")),
+        test_passes=_known_test_passes(setup, ledger, earlier),
         statistics=PLANNED,
         notes=study.notes,
         digests={**digests(setup, model, ledger, fitted.policy), "code": digest_of(code.modules)},
         code=code,
     )
     return replace(lock, lock=_digest(lock_fields(lock)))
+
+
+def _known_test_passes(setup: StudySetup, ledger: Ledger, earlier: Ledger | None) -> int:
+    """Passes of the test rows that were decoded already, each counted once."""
+    rows = {item.id for item in setup.splits.test}
+    known = {row.key for row in side_rows(ledger, "test")}
+    reused = () if earlier is None else side_rows(earlier, "test")
+    return len(known | {row.key for row in reused if row.task in rows})
 
 
 def lock_fields(lock: Lock) -> dict[str, object]:

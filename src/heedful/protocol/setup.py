@@ -52,6 +52,7 @@ class StudySetup:
                 heading=settings.heading,
                 temperature=settings.temperature,
                 seed=seed,
+                sample=settings.sample,
                 options=settings.options,
             ),
             Source,

@@ -61,8 +61,24 @@ def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
             f"{benchmark.name} has {len(test)} rows on the test side; {settings.test} to ask are too many: "
             "lower [split] test"
         )
-    chosen = test if settings.test is None else _shuffled(test, settings.seed)[: settings.test]
-    return Splits(fit=fit[:asked], test=chosen, pool=fit[len(fit) - settings.pool :], test_side=test)
+    shuffled = _shuffled(test, settings.seed)
+    chosen = test if settings.test is None else shuffled[: settings.test]
+    pooled = len(fit) - settings.pool
+    if settings.unused is not None:
+        left = [*fit[asked:pooled], *(() if settings.test is None else shuffled[settings.test :])]
+        chosen = _unused(left, settings, benchmark.name)
+    return Splits(fit=fit[:asked], test=chosen, pool=fit[pooled:], test_side=test)
+
+
+def _unused(left: Sequence[Item], settings: SplitSettings, name: str) -> list[Item]:
+    """Rows that the split leaves unused, drawn by seed."""
+    assert settings.unused is not None, "the caller asks for unused rows"
+    if settings.unused > len(left):
+        raise UsageError(
+            f"{name} has {len(left)} rows that this split leaves unused; {settings.unused} to ask are too "
+            "many: lower [split] unused"
+        )
+    return _shuffled(left, settings.seed)[: settings.unused]
 
 
 def _holds(entry: Entry, asked: Set[str], long: Sequence[str]) -> bool:

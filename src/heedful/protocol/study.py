@@ -52,6 +52,8 @@ class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     fit: Positive | None = None
     test: Positive | None = None
     pool: Annotated[int, Meta(ge=0)] = 0
+    unused: Positive | None = None
+    """Ask this many rows on the test side that the same split without this setting leaves unused."""
     seed: Annotated[int, Meta(ge=0)] = 0
 
 
@@ -70,6 +72,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     heading: str = "Notes that may help:"
     temperature: Annotated[float, Meta(ge=0)] | None = None
     """For retry (None: 0), vote and verify (None: 0.7; must be above 0)."""
+    sample: Annotated[int, Meta(ge=0, lt=1000)] = 0
+    """Of a retry with a temperature: tells several samples of the same prompt apart."""
     sides: Annotated[tuple[Side, ...], Meta(min_length=1)] = ("fit", "test")
     options: Mapping[str, str | int | float | bool] = {}
     """Options of a plug-in's kind."""
@@ -113,6 +117,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sources: Mapping[str, SourceSettings]
     fit: FitSettings = FitSettings()
     seeds: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
+    reuse: str = ""
+    """The folder of an earlier study, relative to this file: passes with the same prompt and model are copied
+    from its ledger instead of being decoded again."""
     notes: str = ""
     """Shown in the report: what was explored before this study, and on which rows."""
 
@@ -153,6 +160,8 @@ def _check_fit(study: Study, file: Path) -> None:
 
 def _check_temperature(name: str, source: SourceSettings, file: Path) -> None:
     """Refuse a temperature that has no effect or makes all samples equal."""
+    if source.sample and not (source.kind == "retry" and source.temperature):
+        raise UsageError(f"{file}: [sources.{name}] has a sample, which needs kind retry and a temperature")
     if source.temperature is None:
         return
     if source.kind not in ("retry", "vote", "verify"):

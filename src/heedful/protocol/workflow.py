@@ -28,7 +28,7 @@ from heedful.protocol.passes_digest import passes_digest
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table, read_table
-from heedful.protocol.workspace import Workspace, tasks_looked_at, write_json
+from heedful.protocol.workspace import Workspace, open_workspace, tasks_looked_at, write_json
 from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import check_logprobs
 from heedful.types import Side, digest_of
@@ -50,7 +50,7 @@ async def record(
         return await locked_ledger(space, setup, model, retry_failed)
     await refuse_senseless_logprobs(setup, model)
     recording = recording_of(setup, side, retry_failed=retry_failed)
-    return await fill(space, setup, model, recording, on_progress, refined_ledger(space, setup))
+    return await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
 
 
 async def locked_ledger(space: Workspace, setup: StudySetup, model: Model, retry_failed: bool) -> Ledger:
@@ -91,8 +91,13 @@ def recording_of(setup: StudySetup, side: Side, *, retry_failed: bool = False) -
     )
 
 
-def refined_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
-    """The ledger next to a bank that `heedful study refine` made: the passes of that round."""
+def earlier_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
+    """The ledger of the study to reuse, or the one next to a bank that `heedful study refine` made."""
+    if setup.study.reuse:
+        reused = open_workspace(setup.folder / setup.study.reuse, None).ledger
+        if not reused.exists():
+            raise UsageError(f"the study to reuse has no ledger {reused}: correct reuse in the study file")
+        return Ledger(reused)
     for source in setup.study.sources.values():
         beside = (space.folder / source.bank).parent / "ledger.jsonl"
         if source.bank and beside != space.ledger and beside.exists():
@@ -198,7 +203,8 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
             "run heedful study record, then heedful study fit"
         )
     choices = len(harm_choices(space.events))
-    lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, choices, now())
+    earlier = earlier_ledger(space, setup)
+    lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, choices, now(), earlier)
     log_event(space.events, LOCKED, lock.lock, lock.locked_at)
     write_lock(space.lock, lock)
     return lock
@@ -226,7 +232,7 @@ async def open_test_side(
     resumes = bool(opened) and (retry_failed or opened[-1] == OPENED)
     log_event(space.events, WENT_ON if resumes else OPENED, lock.lock, now())
     recording = recording_of(setup, "test", retry_failed=retry_failed)
-    ledger = await fill(space, setup, model, recording, on_progress)
+    ledger = await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
     log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))
     return lock
 

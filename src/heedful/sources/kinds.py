@@ -25,6 +25,8 @@ class SourceOptions:
     temperature: float | None = None
     seed: int = 0
     """The study's seed; sampled passes derive their own seeds from it."""
+    sample: int = 0
+    """Tells sources apart that sample the same prompt."""
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     """Options that only this kind defines."""
 
@@ -36,7 +38,11 @@ def _memory(given: SourceOptions) -> Source:
 
 def _retry(given: SourceOptions) -> Source:
     temperature = given.temperature or 0.0
-    return RetrySource(temperature=temperature, seed=given.seed * 1000 + 1 if temperature > 0 else None)
+    return RetrySource(temperature=temperature, seed=_sample_seed(given) if temperature > 0 else None)
+
+
+def _sample_seed(given: SourceOptions) -> int:
+    return given.seed * 1000 + 1 + given.sample
 
 
 SOURCES: Factories[SourceOptions, Source] = Factories(
