@@ -35,14 +35,14 @@ MAY_IMPORT = {
     "testing": {"types", "errors", "ports", "records", "stages", "memory"},
     "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
     "stats": {"errors", "extras"},
-    "governance": {"types", "errors", "memory"},
+    "governance": {"types", "errors", "memory", "credit"},
     "benchmarks": {"types", "errors", "ports", "memory", "plugins"},
     "protocol": {
         *("types", "errors", "extras", "ports", "records", "stages", "sources", "passes", "decisions"),
         *("memory", "models", "benchmarks", "stats"),
     },
     "experiments": {
-        *("types", "errors", "ports", "arms", "decisions", "sources", "memory"),
+        *("types", "errors", "ports", "records", "arms", "decisions", "sources", "memory"),
         *("benchmarks", "stats", "governance", "protocol"),
     },
     "evaluation": {"types", "errors", "records", "stages", "stats", "protocol"},

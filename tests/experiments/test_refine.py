@@ -18,7 +18,7 @@ from heedful import LockError, ScriptedModel, UsageError
 from heedful.experiments.refine import RefineResult, Writer, refine, with_bank_named
 from heedful.experiments.study_evidence import study_evidence
 from heedful.experiments.variant import Experiment, with_bank
-from heedful.governance.retire import RetirementTerms
+from heedful.governance.terms import RetirementTerms
 from heedful.memory.formats import read_entries
 from heedful.models.scripted import Reply
 from heedful.protocol.harm import choosing_rows

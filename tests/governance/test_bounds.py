@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from heedful import UsageError
 from heedful.governance.bounds import (
     RULES,
-    STAKES,
+    TILTED,
     betting,
     betting_interval,
     first_condemned,
     log_wealth,
-    rule_named,
 )
 
 DELTA = 0.05
@@ -74,7 +73,8 @@ def test_radii_are_those_of_the_formulas() -> None:
 
 def test_wealth_is_that_of_the_gambler_and_does_not_depend_on_the_order() -> None:
     values = np.array([-1.0, 0.5, 0.0, -1.0])
-    by_hand = np.mean([np.prod([1 - stake * v for v in values]) for stake in STAKES])
+    gains = [np.prod([1 - stake * v for v in values]) for stake in TILTED.stakes]
+    by_hand = np.dot(TILTED.weights, gains)
     assert log_wealth(values) == pytest.approx(log(by_hand))
     assert log_wealth(values[::-1]) == pytest.approx(log_wealth(values))
 
@@ -98,6 +98,12 @@ def test_a_utility_outside_its_range_is_refused(values: list[float]) -> None:
         betting(values, DELTA)
 
 
-def test_an_unknown_rule_is_a_users_mistake() -> None:
-    with pytest.raises(UsageError, match="no retirement rule 'luck'"):
-        rule_named("luck")
+def test_five_hurts_without_a_help_condemn_at_five_percent_and_no_four_can() -> None:
+    assert betting([-1.0] * 5, DELTA) < 0 <= betting([-1.0] * 4, DELTA)
+
+
+def test_a_help_costs_the_full_stake_and_not_the_others() -> None:
+    assert sum(TILTED.weights) == pytest.approx(1)
+    wealth = np.exp(log_wealth(np.array([1.0])))
+    assert wealth == pytest.approx(0.2 * 0.1 + 0.15 * 0.3 + 0.12 * 0.5 + 0.08 * 0.7)
+    assert betting([1.0] + [-1.0] * 12, DELTA) < 0

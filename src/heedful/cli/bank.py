@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from heedful.cli.govern import SourceName, StudyFolder
+from heedful.cli.bank_evidence import SourceName, StudyFolder
 from heedful.cli.options import BankName, Json, Store
 from heedful.cli.output import print_json, result, say
 from heedful.types import Entry, Kind, Mark, State
@@ -135,13 +135,13 @@ def evidence(
     json: Json = False,
 ) -> None:
     """Show the effect of each entry: uses, helps, hurts, and mean utility with its interval."""
-    from heedful.cli.govern import bank_standings, standing_fields
+    from heedful.cli.bank_evidence import read_bank_evidence, standing_fields
     from heedful.cli.resources import open_store, require_bank
     from heedful.governance.evidence import by_harm
 
     opened = open_store(store)
     require_bank(opened, bank)
-    standings = by_harm(bank_standings(opened, bank, study, source))
+    standings = by_harm(read_bank_evidence(opened, bank, study, source).standings())
     if json:
         print_json({"bank": bank, "entries": [standing_fields(standing) for standing in standings]})
         return

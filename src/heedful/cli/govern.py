@@ -1,25 +1,28 @@
-"""`heedful govern`: retire entries on evidence."""
+"""`heedful govern`: retire groups and entries on evidence."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from heedful.cli.bank_evidence import BankEvidence, SourceName, StudyFolder, read_bank_evidence
+from heedful.cli.govern_text import print_review, review_fields
 from heedful.cli.options import BankName, Json, Store
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import print_json, say
+from heedful.cli.study import Data
+from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.governance.evidence import EntryStanding
-    from heedful.governance.retire import Condemnation
+    from heedful.credit import AnswerWithout
+    from heedful.governance.retire import RetirementReview
+    from heedful.governance.terms import RetirementTerms
     from heedful.memory import SqliteStore
+    from heedful.ports import Model
 
-StudyFolder = Annotated[
-    Path | None, typer.Option("--study", help="Folder of a study whose fit side is the evidence.")
-]
-SourceName = Annotated[
-    str | None, typer.Option("--source", help="The study's source [default: the bank's name].")
-]
+RuleName = Literal["auto", "sign", "betting", "hoeffding", "hoeffding-paper"]
 
 
 def govern(
@@ -27,90 +30,134 @@ def govern(
     study: StudyFolder = None,
     source: SourceName = None,
     rule: Annotated[
-        Literal["betting", "hoeffding", "hoeffding-paper"],
-        typer.Option(help="The rule that condemns an entry."),
-    ] = "betting",
+        RuleName,
+        typer.Option(help="The rule that condemns; auto: sign with --study, betting otherwise."),
+    ] = "auto",
     confidence: Annotated[float, typer.Option(help="Confidence level of the rule.")] = 0.95,
     max_share: Annotated[float, typer.Option(help="Maximum share of the bank to retire in one run.")] = 0.25,
     quarantine: Annotated[
         bool, typer.Option("--quarantine", help="Quarantine entries instead of retiring them.")
     ] = False,
+    probe: Annotated[
+        int, typer.Option(min=0, help="Recall each suspect on up to N further tasks of the study.")
+    ] = 0,
+    leave_one_out: Annotated[
+        bool,
+        typer.Option("--leave-one-out", help="Decode decisions again without each entry that shares them."),
+    ] = False,
     apply: Annotated[
         bool, typer.Option("--apply", help="Apply the changes; without it nothing changes.")
     ] = False,
+    data: Data = None,
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Show which entries the evidence condemns, and retire them with --apply."""
+    """Show which groups and entries the evidence condemns, and retire them with --apply."""
     from heedful.cli.resources import open_store, require_bank
-    from heedful.governance.retire import RetirementTerms, review
+    from heedful.governance.terms import RetirementTerms
     from heedful.types import Mark
 
-    terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share, quarantine=quarantine)
+    terms = RetirementTerms(
+        rule=_chosen_rule(rule, study, probe),
+        confidence=confidence,
+        max_share=max_share,
+        quarantine=quarantine,
+        own_outcomes=True,
+        credit_command=_credit_command(bank, study, source),
+    )
+    _refuse_misplaced(study, probe, leave_one_out)
     opened = open_store(store)
     require_bank(opened, bank)
-    verdicts = review(bank_standings(opened, bank, study, source), terms)
+    known = read_bank_evidence(opened, bank, study, source)
+    calls = 0
+    if study is not None and probe:
+        known, calls = _with_probes(known, terms, bank, (study, source or bank, data), probe)
+    elif leave_one_out:
+        known = _with_credit(known, terms, bank, opened)
+    reviewed = _review(known, terms, bank)
     if apply:
-        marks = [Mark(entry=c.standing.entry.id, state=c.state, reason=c.reason) for c in verdicts.going]
+        marks = [Mark(entry=c.standing.entry.id, state=c.state, reason=c.reason) for c in reviewed.going]
         asyncio.run(opened.mark(bank, marks))
     if json:
-        going, spared = (list(map(_fields, side)) for side in (verdicts.going, verdicts.spared))
-        print_json({"bank": bank, "rule": rule, "applied": apply, "going": going, "spared": spared})
+        fields = {"bank": bank, "rule": terms.rule, "applied": apply, "calls": calls}
+        print_json({**fields, **review_fields(reviewed)})
         return
-    console = result()
-    for condemned in (*verdicts.going, *verdicts.spared):
-        entry, state = condemned.standing.entry, condemned.state
-        verb = "stays" if condemned in verdicts.spared else state if apply else f"would be {state}"
-        console.print(f"{entry.id} {verb}: {entry.text}", markup=False, soft_wrap=True)
-        console.print(f"  {condemned.reason}", markup=False, soft_wrap=True)
-    if not verdicts.going:
-        console.print(f"no entry of bank {bank} needs to be retired")
-    elif apply:
-        say(f"heedful bank restore ENTRY --bank {bank} restores an entry")
-    else:
-        say("nothing was changed; use --apply to apply the changes")
+    print_review(reviewed, terms, bank, apply)
 
 
-def bank_standings(
-    store: "SqliteStore", bank: str, study: Path | None, source: str | None
-) -> list["EntryStanding"]:
-    """The standing of a bank's entries by the store's evidence, or by that of a study's fit side."""
-    from heedful.governance.evidence import standings
-
-    entries = asyncio.run(store.entries(bank))
-    if study is None:
-        return standings(entries, asyncio.run(store.evidence(bank)))
-    from heedful.errors import UsageError
-    from heedful.experiments.study_evidence import study_evidence
-    from heedful.protocol.workspace import open_workspace
-
-    evidence = study_evidence(open_workspace(study, None), source or bank)
-    known = {(entry.id, entry.digest) for entry in entries}
-    if not any((observed.entry, observed.version) in known for observed in evidence):
+def _chosen_rule(rule: RuleName, study: Path | None, probe: int) -> str:
+    """The rule; probes are a further look, which only `betting` allows."""
+    if probe and rule not in ("auto", "betting"):
         raise UsageError(
-            f"bank {bank!r} has none of the entries that the study recalled from {source or bank!r}: "
-            "choose the bank that the study used, or set --source"
+            f"probes are a further look at the evidence, which {rule} does not allow: use betting"
         )
-    return standings(entries, evidence)
+    if rule != "auto":
+        return rule
+    return "sign" if study is not None and not probe else "betting"
 
 
-def _fields(condemned: "Condemnation") -> dict[str, Any]:
-    fields = standing_fields(condemned.standing)
-    return {**fields, "bound": condemned.bound, "to": condemned.state, "reason": condemned.reason}
+def _refuse_misplaced(study: Path | None, probe: int, leave_one_out: bool) -> None:
+    if probe and study is None:
+        raise UsageError("--probe needs tasks with known answers: give the folder of a study with --study")
+    if leave_one_out and study is not None:
+        raise UsageError(
+            "--leave-one-out examines recorded decisions; for a study, run heedful study credit and then "
+            "heedful govern --study"
+        )
 
 
-def standing_fields(standing: "EntryStanding") -> dict[str, Any]:
-    """An entry's standing as JSON."""
-    return {
-        "entry": standing.entry.id,
-        "text": standing.entry.text,
-        "state": standing.entry.state,
-        "uses": standing.uses,
-        "tasks": standing.tasks,
-        "helps": standing.helps,
-        "hurts": standing.hurts,
-        "mean": standing.mean,
-        "low": standing.low,
-        "high": standing.high,
-        "why": standing.entry.reason,
-    }
+def _credit_command(bank: str, study: Path | None, source: str | None) -> str:
+    if study is None:
+        return f"heedful govern --bank {bank} --leave-one-out"
+    return f"heedful study credit {study} --source {source or bank}"
+
+
+def _review(known: BankEvidence, terms: "RetirementTerms", bank: str) -> "RetirementReview":
+    from heedful.governance.groups import group_standings
+    from heedful.governance.retire import review
+
+    groups = group_standings(bank, known.entries, known.evidence)
+    return review(known.standings(), terms, groups)
+
+
+def _with_probes(
+    known: BankEvidence, terms: "RetirementTerms", bank: str, place: tuple[Path, str, Path | None], count: int
+) -> tuple[BankEvidence, int]:
+    """The evidence with that of probes, and the number of model calls."""
+    from heedful.cli.study_experiments import open_experiment
+    from heedful.experiments.suspect_probe import probe_suspects
+    from heedful.governance.retire import suspects
+
+    wanted = suspects(known.standings(), _review(known, terms, bank))
+    say(f"{len(wanted)} suspects, up to {count} probes each")
+    if not wanted:
+        return known, 0
+    study, source, data = place
+    with open_experiment("probe", study, data, source) as experiment:
+        probed = asyncio.run(probe_suspects(experiment, wanted, count))
+    return replace(known, probes=probed.evidence), probed.calls
+
+
+def _with_credit(
+    known: BankEvidence, terms: "RetirementTerms", bank: str, store: "SqliteStore"
+) -> BankEvidence:
+    """The evidence with leave-one-out on the decisions of condemned entries that share their outcomes."""
+    from heedful.cli.why import model_of
+    from heedful.credit import leave_one_out
+    from heedful.governance.live_credit import live_credit, open_decisions
+    from heedful.memory.journal import SqliteJournal
+
+    spared = _review(known, terms, bank).spared
+    shared = {one.standing.entry.id for one in spared if one.standing.uncredited}
+    decisions = open_decisions(known.evidence, shared)
+    say(f"{len(shared)} entries share their outcomes; decoding {len(decisions)} decisions again …")
+    journal, models = SqliteJournal(store.database), dict[str, "Model"]()
+
+    async def examine(id: str) -> "Sequence[AnswerWithout]":
+        decision = await journal.find(id)
+        name = f"{decision.model.endpoint} {decision.model.name}"
+        if name not in models:
+            models[name] = model_of(decision, None)
+        return await leave_one_out(decision, models[name], store.version)
+
+    return replace(known, credit=asyncio.run(live_credit(decisions, examine, say)))

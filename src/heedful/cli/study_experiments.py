@@ -68,11 +68,11 @@ def refine(
     from heedful.cli.resources import open_minilm
     from heedful.experiments.refine import RefineResult, Writer, bank_label
     from heedful.experiments.refine import refine as run
-    from heedful.governance.retire import RetirementTerms
+    from heedful.governance.terms import RetirementTerms
     from heedful.report.pages.refine_page import refine_page
 
     terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share)
-    with _experiment("refine", place, data, source) as experiment:
+    with open_experiment("refine", place, data, source) as experiment:
         writer = None
         if replace:
             model = open_writer(experiment.model, writer_url, writer_model, writer_weights)
@@ -101,7 +101,7 @@ def credit(
     from heedful.experiments.entry_credit import credit as run
     from heedful.report.pages.credit_page import credit_page
 
-    with _experiment("credit", place, data, source, side) as experiment:
+    with open_experiment("credit", place, data, source, side) as experiment:
         credited = asyncio.run(run(experiment))
     _show(context, experiment, credit_page(experiment.setup.study.name, credited), json)
 
@@ -126,7 +126,7 @@ def counterfactual(
     from heedful.experiments.edits import read_edits
     from heedful.report.pages.counterfactual_page import counterfactual_page
 
-    with _experiment("counterfactual", place, data, source, side, rows, seed) as experiment:
+    with open_experiment("counterfactual", place, data, source, side, rows, seed) as experiment:
         given = count if edits is None else read_edits(edits, experiment.entries, seed)
         found = asyncio.run(run(experiment, given))
     _show(context, experiment, counterfactual_page(experiment.setup.study.name, found), json)
@@ -155,7 +155,7 @@ def controls(
     from heedful.governance.poison import KINDS
     from heedful.report.pages.controls_page import controls_page
 
-    with _experiment("controls", place, data, source, side, rows, seed) as experiment:
+    with open_experiment("controls", place, data, source, side, rows, seed) as experiment:
         found = asyncio.run(run(experiment, sorted(rate or [0.3]), kind or list(KINDS)))
     _show(
         context, experiment, controls_page(experiment.setup.study.name, experiment.source, side, found), json
@@ -192,7 +192,7 @@ def sensitivity(
     sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
     if not all(0 < share <= 1 for share in sizes) or not all(0 < share < 1 for share in noises):
         raise UsageError("--size must be above 0 and at most 1, and --noise between 0 and 1")
-    with _experiment("sensitivity", place, data, source, side, rows, seed) as experiment:
+    with open_experiment("sensitivity", place, data, source, side, rows, seed) as experiment:
         found = asyncio.run(run(experiment, sizes, noises, built or []))
     _show(
         context,
@@ -203,7 +203,7 @@ def sensitivity(
 
 
 @contextmanager
-def _experiment(
+def open_experiment(
     name: str,
     place: Path,
     data: Path | None,

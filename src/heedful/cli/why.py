@@ -35,7 +35,7 @@ def why(
         from heedful.credit import leave_one_out as decode_without
 
         say("decoding again without each recalled entry …")
-        without = asyncio.run(decode_without(recorded, _model_of(recorded, threads), opened.version))
+        without = asyncio.run(decode_without(recorded, model_of(recorded, threads), opened.version))
     if json:
         left_out = {} if without is None else {"leave_one_out": without_fields(without)}
         print_json({**decision_fields(recorded), **left_out})
@@ -46,7 +46,7 @@ def why(
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def _model_of(decision: "Decision", threads: int | None) -> "Model":
+def model_of(decision: "Decision", threads: int | None) -> "Model":
     """The model that made the decision."""
     from heedful.cli.resources import open_model
     from heedful.errors import UsageError

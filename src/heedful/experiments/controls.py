@@ -5,7 +5,6 @@ Every arm was chosen on the clean fit side; nothing is tuned to the bad entries.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
 import msgspec
 
@@ -95,13 +94,10 @@ def control_policies(experiment: Experiment) -> dict[str, Policy]:
 
 def _removal(table: Table, source: str, rule: str) -> Removal:
     """Simulate grading every row in order and judging every entry after each of its recalls."""
-    utilities: dict[str, dict[str, list[float]]] = {}
+    utilities: dict[str, dict[str, float]] = {}
     for one in table_evidence(table, source):
-        utilities.setdefault(one.entry, {}).setdefault(one.task, []).append(one.utility)
-    gone = {
-        entry: first_condemned([fmean(values) for values in tasks.values()], rule, 0.05)
-        for entry, tasks in utilities.items()
-    }
+        utilities.setdefault(one.entry, {}).setdefault(one.task, one.utility)
+    gone = {entry: first_condemned(list(tasks.values()), rule, 0.05) for entry, tasks in utilities.items()}
     after = sorted(tasks for entry, tasks in gone.items() if tasks and is_bad(entry))
     return Removal(
         bad=sum(map(is_bad, utilities)),

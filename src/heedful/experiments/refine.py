@@ -22,7 +22,8 @@ from heedful.experiments.study_evidence import table_evidence
 from heedful.experiments.variant import Experiment, with_bank
 from heedful.governance.distill import fix_prompt, read_lesson
 from heedful.governance.evidence import standings
-from heedful.governance.retire import Condemnation, RetirementTerms, review
+from heedful.governance.retire import Condemnation, review
+from heedful.governance.terms import RetirementTerms
 from heedful.memory.index import Embedder
 from heedful.ports import Model
 from heedful.protocol.fit import cross_validate, tune

@@ -11,14 +11,18 @@ from heedful.protocol.workspace import Workspace
 from heedful.types import Evidence, Policy
 
 
-def study_evidence(space: Workspace, source: str) -> list[Evidence]:
-    """Evidence from the fit rows that the study's policy routes to the source; from all before a fit.
+def study_evidence(space: Workspace, source: str, table: Table | None = None) -> list[Evidence]:
+    """Evidence from the fit rows that the study's policy routes to the source; from all before a fit."""
+    policy = read_fit(space.fit).policy if space.fit.exists() else None
+    return table_evidence(table or evidence_table(space, source), source, policy)
+
+
+def evidence_table(space: Workspace, source: str) -> Table:
+    """The rows of the fit side that may be evidence.
 
     With a harm limit, the certifying rows are left out: they must not influence a bank.
     """
-    table = choosing_rows(_fit_table(space, source), read_study(space.study).fit)
-    policy = read_fit(space.fit).policy if space.fit.exists() else None
-    return table_evidence(table, source, policy)
+    return choosing_rows(_fit_table(space, source), read_study(space.study).fit)
 
 
 def table_evidence(table: Table, source: str, policy: Policy | None = None) -> list[Evidence]:

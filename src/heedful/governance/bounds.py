@@ -7,11 +7,16 @@ An entry is condemned when the bound falls below 0. The rules give different gua
 - `hoeffding` uses the correct radius, sqrt(2 ln(2/δ) / n). It is valid for one look, not for many.
 - `betting` is valid under continuous monitoring. It bets against the entry: a gambler stakes a share
   of their wealth on harm at every task. For an entry whose mean is not below 0, the wealth exceeds
-  1/δ with probability at most δ (Ville's inequality). The shares are mixed evenly, which adapts the
-  bet to the variance and makes the order of tasks irrelevant (Waudby-Smith and Ramdas 2024).
+  1/δ with probability at most δ (Ville's inequality). Several shares are mixed, so that the order of
+  tasks is irrelevant (Waudby-Smith and Ramdas 2024). The mixture leans towards the full stake, which
+  condemns an entry that never helps after the fewest hurts possible.
+
+`governance/sign_test.py` has the rule for a single look.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import log, sqrt
 from types import MappingProxyType
 
@@ -22,9 +27,37 @@ from heedful.errors import UsageError
 
 Bound = Callable[[Sequence[float], float], float]
 """From the values and δ to the upper bound; 1 without values."""
-STAKES = np.arange(1, 20) / 20
-"""Shares of the gambler's wealth staked on harm, mixed evenly."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StakeMixture:
+    """Shares of a gambler's wealth that are staked on harm, and the part of the wealth on each."""
+
+    stakes: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def log_wealth(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log of the mixed wealth, from the log wealth of each stake in the first axis.
+
+        A full stake is lost with the first help; the others keep the mixture finite.
+        """
+        most = gains.max(axis=0)
+        shares: NDArray[np.float64] = np.array(self.weights) @ np.exp(gains - most)
+        return most + np.log(shares)
+
+    def log_gains(self, values: NDArray[np.float64], mean: float = 0.0) -> NDArray[np.float64]:
+        """Log of what each stake, in the first axis, gains at each value by betting on less than `mean`."""
+        with np.errstate(divide="ignore"):
+            gains: NDArray[np.float64] = np.log1p(
+                -np.array(self.stakes)[:, None] * ((values - mean) / (1 - mean))
+            )
+        return gains
+
+
+TILTED = StakeMixture(stakes=(1.0, 0.9, 0.7, 0.5, 0.3), weights=(0.45, 0.2, 0.15, 0.12, 0.08))
+"""Condemns: most of the wealth is on harm without any help."""
+EVEN = StakeMixture(stakes=tuple(n / 20 for n in range(1, 20)), weights=(1 / 19,) * 19)
+"""Estimates, and condemns groups: small stakes find harm that is diluted by helps, given many tasks."""
 
 RADII: Mapping[str, Callable[[float], float]] = MappingProxyType(
     {"hoeffding-paper": lambda delta: log(2 / delta) / 2, "hoeffding": lambda delta: 2 * log(2 / delta)}
@@ -40,51 +73,44 @@ def hoeffding(values: Sequence[float], delta: float) -> float:
     return _mean_plus(values, RADII["hoeffding"](delta))
 
 
-def betting(values: Sequence[float], delta: float) -> float:
+def betting(values: Sequence[float], delta: float, mixture: StakeMixture = TILTED) -> float:
     """The smallest mean that the gambler's wealth rules out, by bisection."""
     seen = _checked(values)
     low, high = -1.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (low, middle) if log_wealth(seen, middle) >= log(1 / delta) else (middle, high)
+        ruled_out = log_wealth(seen, middle, mixture) >= log(1 / delta)
+        low, high = (low, middle) if ruled_out else (middle, high)
     return high
 
 
-def log_wealth(values: NDArray[np.float64], mean: float = 0.0) -> float:
+def log_wealth(values: NDArray[np.float64], mean: float = 0.0, mixture: StakeMixture = TILTED) -> float:
     """Log of the wealth after betting that the values' mean is below `mean`, starting from 1."""
-    gains = np.log1p(-STAKES[:, None] * (values - mean) / (1 - mean)).sum(axis=1)
-    most = gains.max()
-    return float(most + np.log(np.exp(gains - most).mean()))
+    return float(mixture.log_wealth(mixture.log_gains(values, mean).sum(axis=1)))
 
 
 def betting_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
     """An interval of the mean utility that is valid however often it is computed."""
     half = (1 - confidence) / 2
-    return -betting([-value for value in values], half), betting(values, half)
+    return -betting([-value for value in values], half, EVEN), betting(values, half, EVEN)
 
 
 RULES: Mapping[str, Bound] = MappingProxyType(
     {"betting": betting, "hoeffding": hoeffding, "hoeffding-paper": hoeffding_paper}
 )
+GROUP_RULES: Mapping[str, Bound] = MappingProxyType({**RULES, "betting": partial(betting, mixture=EVEN)})
+"""For groups, whose harm is diluted by their better entries."""
 
 
-def first_condemned(values: Sequence[float], rule: str, delta: float) -> int:
+def first_condemned(values: Sequence[float], rule: str, delta: float, mixture: StakeMixture = TILTED) -> int:
     """The number of tasks after which a rule, applied after each task, first condemns; 0: never."""
     seen = _checked(values)
     if rule == "betting":
-        gains = np.cumsum(np.log1p(-STAKES[:, None] * seen), axis=1)
-        most = gains.max(axis=0)
-        condemned = most + np.log(np.exp(gains - most).mean(axis=0)) >= log(1 / delta)
+        condemned = mixture.log_wealth(np.cumsum(mixture.log_gains(seen), axis=1)) >= log(1 / delta)
     else:
         n = np.arange(1, len(seen) + 1)
         condemned = np.cumsum(seen) / n + np.sqrt(RADII[rule](delta) / n) < 0
     return int(condemned.argmax()) + 1 if condemned.any() else 0
-
-
-def rule_named(name: str) -> Bound:
-    if name not in RULES:
-        raise UsageError(f"there is no retirement rule {name!r}; choose from {', '.join(RULES)}")
-    return RULES[name]
 
 
 def _mean_plus(values: Sequence[float], squared: float) -> float:

@@ -1,0 +1,77 @@
+"""A bank of the store with its evidence: from the store, or from the fit side of a study."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.types import Entry, Evidence
+
+if TYPE_CHECKING:
+    from heedful.governance.evidence import EntryStanding
+    from heedful.memory import SqliteStore
+
+StudyFolder = Annotated[
+    Path | None, typer.Option("--study", help="Folder of a study whose fit side is the evidence.")
+]
+SourceName = Annotated[
+    str | None, typer.Option("--source", help="The study's source [default: the bank's name].")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankEvidence:
+    entries: Sequence[Entry]
+    evidence: Sequence[Evidence]
+    credit: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    """By task and entry: the results of leave-one-out."""
+    probes: Sequence[Evidence] = ()
+
+    def standings(self) -> list["EntryStanding"]:
+        from heedful.governance.evidence import standings
+
+        return standings(self.entries, self.evidence, credit=self.credit, probes=self.probes)
+
+
+def read_bank_evidence(
+    store: "SqliteStore", bank: str, study: Path | None, source: str | None
+) -> BankEvidence:
+    """A bank's entries and evidence by the store, or by a study's fit side."""
+    entries = asyncio.run(store.entries(bank))
+    if study is None:
+        return BankEvidence(entries=entries, evidence=asyncio.run(store.evidence(bank)))
+    from heedful.errors import UsageError
+    from heedful.experiments.credit_record import recorded_credit
+    from heedful.experiments.study_evidence import evidence_table, study_evidence
+    from heedful.protocol.workspace import open_workspace
+
+    space, name = open_workspace(study, None), source or bank
+    table = evidence_table(space, name)
+    evidence = study_evidence(space, name, table)
+    known = {(entry.id, entry.digest) for entry in entries}
+    if not any((observed.entry, observed.version) in known for observed in evidence):
+        raise UsageError(
+            f"bank {bank!r} has none of the entries that the study recalled from {name!r}: "
+            "choose the bank that the study used, or set --source"
+        )
+    return BankEvidence(entries=entries, evidence=evidence, credit=recorded_credit(space, table, name))
+
+
+def standing_fields(standing: "EntryStanding") -> dict[str, Any]:
+    """An entry's standing as JSON."""
+    return {
+        "entry": standing.entry.id,
+        "text": standing.entry.text,
+        "state": standing.entry.state,
+        "uses": standing.uses,
+        "tasks": standing.tasks,
+        "helps": standing.helps,
+        "hurts": standing.hurts,
+        "mean": standing.mean,
+        "low": standing.low,
+        "high": standing.high,
+        "why": standing.entry.reason,
+    }
