@@ -193,6 +193,7 @@ CROSS_CUTTING = {
     "test_wheel.py": "the package as it is installed",
     "benchmarks/test_graders.py": "how all benchmarks read and grade",
     "cli/test_missing_extras.py": "commands without their extras",
+    "governance/test_retirement_simulation.py": "how often the rules err, and how soon they act",
     "memory/test_formats.py": "all file formats",
     "sources/test_critics.py": "the two sources that criticise an answer",
     "stats/test_bootstrap_coverage.py": "how often an interval holds the truth",

@@ -41,14 +41,6 @@ def test_looking_after_every_task_is_the_rule_itself() -> None:
         assert rule(run[:first], DELTA) < 0 <= rule(run[: first - 1], DELTA)
 
 
-@pytest.mark.parametrize(("help_share", "hurt_share"), [(0.1, 0.1), (0.4, 0.4), (0.01, 0.01), (0.12, 0.1)])
-def test_betting_condemns_a_harmless_entry_in_at_most_one_run_of_twenty(
-    help_share: float, hurt_share: float
-) -> None:
-    found = condemned_after(drawn(help_share, hurt_share), "betting")
-    assert (found > 0).mean() <= DELTA
-
-
 def test_the_other_rules_break_their_promise_when_looked_at_after_every_task() -> None:
     values = drawn(0.4, 0.4)
     assert (condemned_after(values, "hoeffding-paper") > 0).mean() > 0.3

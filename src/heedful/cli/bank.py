@@ -156,8 +156,8 @@ def evidence(
             justify="left" if heading in ("id", "state", "text") else "right",
         )
     for standing in standings:
-        entry, interval = standing.entry, f"[{standing.low:+.2f}, {standing.high:+.2f}]"
-        mean = f"{standing.mean:+.2f} {interval}" if standing.tasks else "not used"
+        entry, (low, high) = standing.entry, standing.interval
+        mean = f"{standing.mean:+.2f} [{low:+.2f}, {high:+.2f}]" if standing.tasks else "not used"
         counts = (str(n) for n in (standing.uses, standing.tasks, standing.helps, standing.hurts))
         table.add_row(escape(entry.id), *counts, mean, escape(_state(entry)), escape(entry.text))
     result().print(table)

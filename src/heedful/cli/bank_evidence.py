@@ -62,6 +62,7 @@ def read_bank_evidence(
 
 def standing_fields(standing: "EntryStanding") -> dict[str, Any]:
     """An entry's standing as JSON."""
+    low, high = standing.interval
     return {
         "entry": standing.entry.id,
         "text": standing.entry.text,
@@ -71,7 +72,7 @@ def standing_fields(standing: "EntryStanding") -> dict[str, Any]:
         "helps": standing.helps,
         "hurts": standing.hurts,
         "mean": standing.mean,
-        "low": standing.low,
-        "high": standing.high,
+        "low": low,
+        "high": high,
         "why": standing.entry.reason,
     }

@@ -34,9 +34,6 @@ class EntryStanding:
     """One per task, from -1 (hurt) to 1 (help)."""
     own: tuple[float, ...]
     """The same, but 0 where another entry was recalled too and leave-one-out does not blame this one."""
-    low: float
-    high: float
-    """95% interval of the mean utility, valid however often it is computed."""
     uncredited: int = 0
     """Turned answers that the entry shares with others and that leave-one-out has not examined."""
     companion: str = ""
@@ -59,6 +56,11 @@ class EntryStanding:
     @property
     def mean(self) -> float:
         return fmean(self.utilities) if self.utilities else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% interval of the mean utility, valid however often it is computed."""
+        return betting_interval(self.utilities, SURELY) if self.utilities else (-1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +141,11 @@ def _standing(
         if value and not by_itself and carried is None
     ]
     others = Counter(name for outcome in open_cases for name in sorted(outcome.entries - {entry.id}))
-    low, high = betting_interval(utilities, SURELY) if utilities else (-1.0, 1.0)
     return EntryStanding(
         entry=entry,
         uses=uses,
         utilities=utilities,
         own=own,
-        low=low,
-        high=high,
         uncredited=len(open_cases),
         companion=others.most_common(1)[0][0] if others else "",
         probes=len(probed),

@@ -36,7 +36,7 @@ def judge(
     utilities: Sequence[float], rule: str, delta: float, bounds: Mapping[str, Bound] = RULES
 ) -> Judgement:
     """A judgement with error δ."""
-    helps, hurts = sum(value > 0 for value in utilities), sum(value < 0 for value in utilities)
+    helps, hurts = (sum(1 for value in utilities if value * sign > 0) for sign in (1, -1))
     mean = sum(utilities) / max(1, len(utilities))
     counts = f"{rule}: mean utility {mean:+.2f} over {len(utilities)} tasks ({helps} helps, {hurts} hurts)"
     if rule == "sign":
