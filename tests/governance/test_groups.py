@@ -39,8 +39,8 @@ def test_groups_with_the_same_entries_are_one() -> None:
 def test_a_task_counts_for_a_group_if_it_recalled_nobody_else_and_only_once() -> None:
     mixed = [*ALONE, *recalled("t9", -1.0, A, D), *recalled("t8", 1.0, A, B), *recalled("t8", -1.0, A)]
     found = {group.name: group.utilities() for group in group_standings("mine", [A, B, C, D], mixed)}
-    assert found["ann"] == (-1, -1, 1)
-    assert found["mine"] == (-1, -1, -1, -1, -1, 1)
+    assert list(found["ann"]) == [-1, -1, 1]
+    assert list(found["mine"]) == [-1, -1, -1, -1, -1, 1]
 
 
 def test_tasks_of_blamed_entries_are_left_out() -> None:

@@ -29,11 +29,15 @@ class BankEvidence:
     credit: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """By task and entry: the results of leave-one-out."""
     probes: Sequence[Evidence] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """From a task to its cluster of equal questions, which counts once."""
 
     def standings(self) -> list["EntryStanding"]:
         from heedful.governance.evidence import standings
 
-        return standings(self.entries, self.evidence, credit=self.credit, probes=self.probes)
+        return standings(
+            self.entries, self.evidence, clusters=self.clusters, credit=self.credit, probes=self.probes
+        )
 
 
 def read_bank_evidence(

@@ -116,7 +116,7 @@ def _review(known: BankEvidence, terms: "RetirementTerms", bank: str) -> "Retire
     from heedful.governance.groups import group_standings
     from heedful.governance.retire import review
 
-    groups = group_standings(bank, known.entries, known.evidence)
+    groups = group_standings(bank, known.entries, known.evidence, known.clusters)
     return review(known.standings(), terms, groups)
 
 

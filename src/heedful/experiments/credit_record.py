@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.ledger import Key, Ledger, Pass
 from heedful.protocol.table import Table
 from heedful.protocol.workspace import Workspace
 from heedful.records import RecallRef
@@ -23,7 +23,7 @@ def recorded_credit(space: Workspace, table: Table, source: str) -> dict[tuple[s
     plain, column = table.column("none"), table.column(source)
     for at in (column.decoded & (plain.right != column.right)).nonzero()[0].tolist():
         task, recalls, right = table.tasks[at], column.passes[at].recalls, bool(column.right[at])
-        key = ("fit", table.seeds[at], source, task)
+        key: Key = ("fit", table.seeds[at], source, task)
         again = _with_recalls(ledger("again").passes.get(key), recalls)
         if again is None:
             continue

@@ -42,8 +42,8 @@ class StakeMixture:
         A full stake is lost with the first help; the others keep the mixture finite.
         """
         most = gains.max(axis=0)
-        shares: NDArray[np.float64] = np.array(self.weights) @ np.exp(gains - most)
-        return most + np.log(shares)
+        wealth: NDArray[np.float64] = most + np.log(np.array(self.weights) @ np.exp(gains - most))
+        return wealth
 
     def log_gains(self, values: NDArray[np.float64], mean: float = 0.0) -> NDArray[np.float64]:
         """Log of what each stake, in the first axis, gains at each value by betting on less than `mean`."""

@@ -12,7 +12,8 @@ from math import ceil, comb, log2
 def sign_p_value(helps: int, hurts: int) -> float:
     """The one-sided exact p-value of this many hurts among the turned answers."""
     turned = helps + hurts
-    return sum(comb(turned, count) for count in range(hurts, turned + 1)) / 2**turned
+    tail = sum(comb(turned, count) for count in range(hurts, turned + 1))
+    return tail / (1 << turned)
 
 
 def least_turned(delta: float) -> int:
