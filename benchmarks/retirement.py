@@ -77,7 +77,7 @@ def soon(runs: int) -> ResultTable:
             rows.append(
                 {
                     "rule": f"`betting`, {name}, δ = {delta:g}",
-                    "median recalls": float(np.median(after)),
+                    "median recalls": f"{np.median(after):.0f}",
                     "condemned within 40 recalls": _percent(after <= 40),
                 }
             )
