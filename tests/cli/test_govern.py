@@ -81,6 +81,11 @@ def test_protected_entries_stay(heedful: Heedful, judged: SqliteStore) -> None:
 
 
 def test_evidence_is_listed_most_harmful_first(heedful: Heedful, judged: SqliteStore) -> None:
+    groups = heedful("bank", "evidence", "--bank", "rules", "--json").json["groups"]
+    assert [(one["kind"], one["tasks"], one["helps"], one["hurts"]) for one in groups] == [
+        ("bank", 30, 15, 15)
+    ]
+    assert "bank rules" in heedful("bank", "evidence", "--bank", "rules").out.splitlines()[1]
     found = heedful("bank", "evidence", "--bank", "rules", "--json").json["entries"]
     assert [one["entry"] for one in found] == ["add", "read"]
     assert (found[0]["tasks"], found[0]["hurts"], found[0]["mean"]) == (15, 15, -1)

@@ -134,16 +134,19 @@ def evidence(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Show the effect of each entry: uses, helps, hurts, and mean utility with its interval."""
-    from heedful.cli.bank_evidence import read_bank_evidence, standing_fields
+    """Show the effect of groups and entries: helps, hurts, and mean utility with its interval."""
+    from heedful.cli.bank_evidence import group_fields, read_bank_evidence, standing_fields
     from heedful.cli.resources import open_store, require_bank
     from heedful.governance.evidence import by_harm
 
     opened = open_store(store)
     require_bank(opened, bank)
-    standings = by_harm(read_bank_evidence(opened, bank, study, source).standings())
+    known = read_bank_evidence(opened, bank, study, source)
+    standings = by_harm(known.standings())
+    groups = [group_fields(group, group.utilities()) for group in reversed(known.groups(bank))]
     if json:
-        print_json({"bank": bank, "entries": [standing_fields(standing) for standing in standings]})
+        entries = [standing_fields(standing) for standing in standings]
+        print_json({"bank": bank, "groups": groups, "entries": entries})
         return
     from rich.markup import escape
     from rich.table import Table
@@ -155,6 +158,10 @@ def evidence(
             no_wrap=heading != "text",
             justify="left" if heading in ("id", "state", "text") else "right",
         )
+    for group in groups:
+        name, size = f"{group['kind']} {group['name']}", f"{len(group['entries'])} entries"
+        counts = (str(group[key]) for key in ("tasks", "helps", "hurts"))
+        table.add_row(escape(name), "", *counts, f"{group['mean']:+.2f}", "", size)
     for standing in standings:
         entry, (low, high) = standing.entry, standing.interval
         mean = f"{standing.mean:+.2f} [{low:+.2f}, {high:+.2f}]" if standing.tasks else "not used"

@@ -12,6 +12,7 @@ from heedful.types import Entry, Evidence
 
 if TYPE_CHECKING:
     from heedful.governance.evidence import EntryStanding
+    from heedful.governance.groups import GroupStanding
     from heedful.memory import SqliteStore
 
 StudyFolder = Annotated[
@@ -31,6 +32,11 @@ class BankEvidence:
     probes: Sequence[Evidence] = ()
     clusters: Mapping[str, str] = field(default_factory=dict)
     """From a task to its cluster of equal questions, which counts once."""
+
+    def groups(self, bank: str) -> list["GroupStanding"]:
+        from heedful.governance.groups import group_standings
+
+        return group_standings(bank, self.entries, self.evidence, self.clusters)
 
     def standings(self) -> list["EntryStanding"]:
         from heedful.governance.evidence import standings
@@ -62,6 +68,19 @@ def read_bank_evidence(
             "choose the bank that the study used, or set --source"
         )
     return BankEvidence(entries=entries, evidence=evidence, credit=recorded_credit(space, table, name))
+
+
+def group_fields(group: "GroupStanding", utilities: Sequence[float]) -> dict[str, Any]:
+    """A group and its effect as JSON."""
+    return {
+        "kind": group.kind,
+        "name": group.name,
+        "entries": sorted(group.ids),
+        "tasks": len(utilities),
+        "helps": sum(value > 0 for value in utilities),
+        "hurts": sum(value < 0 for value in utilities),
+        "mean": sum(utilities) / len(utilities),
+    }
 
 
 def standing_fields(standing: "EntryStanding") -> dict[str, Any]:

@@ -113,11 +113,9 @@ def _credit_command(bank: str, study: Path | None, source: str | None) -> str:
 
 
 def _review(known: BankEvidence, terms: "RetirementTerms", bank: str) -> "RetirementReview":
-    from heedful.governance.groups import group_standings
     from heedful.governance.retire import review
 
-    groups = group_standings(bank, known.entries, known.evidence, known.clusters)
-    return review(known.standings(), terms, groups)
+    return review(known.standings(), terms, known.groups(bank))
 
 
 def _with_probes(

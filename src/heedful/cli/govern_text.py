@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from heedful.cli.bank_evidence import standing_fields
+from heedful.cli.bank_evidence import group_fields, standing_fields
 from heedful.cli.output import result, say
 
 if TYPE_CHECKING:
@@ -45,13 +45,7 @@ def print_review(reviewed: "RetirementReview", terms: "RetirementTerms", bank: s
 
 def _group_fields(one: "GroupCondemnation") -> dict[str, Any]:
     return {
-        "kind": one.group.kind,
-        "name": one.group.name,
-        "entries": sorted(one.group.ids),
-        "tasks": len(one.utilities),
-        "helps": sum(value > 0 for value in one.utilities),
-        "hurts": sum(value < 0 for value in one.utilities),
-        "mean": sum(one.utilities) / len(one.utilities),
+        **group_fields(one.group, one.utilities),
         "bound": one.judgement.bound,
         "p_value": one.judgement.p_value,
         "going": one.going,
