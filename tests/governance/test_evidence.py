@@ -27,7 +27,7 @@ def test_evidence_about_another_version_does_not_count() -> None:
 def test_tasks_of_one_cluster_count_once() -> None:
     copies = [seen(BAD, f"t{n}", -1.0) for n in range(6)]
     clusters = {f"t{n}": "the same question" for n in range(5)}
-    (found,) = standings([BAD], copies, clusters=clusters)
+    (found,) = standings([BAD], copies, cluster_of=clusters)
     assert (found.tasks, found.hurts) == (2, 2)
 
 

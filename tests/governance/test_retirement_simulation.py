@@ -176,7 +176,7 @@ def test_repeated_questions_break_a_rule_unless_their_cluster_counts_once() -> N
             for n, value in enumerate(values.tolist())
             for copy in range(5)
         ]
-        every, once = (standings([entry], evidence, clusters=known)[0] for known in ({}, clusters))
+        every, once = (standings([entry], evidence, cluster_of=known)[0] for known in ({}, clusters))
         by_task += judge(every.utilities, "sign", DELTA).condemned
         by_cluster += judge(once.utilities, "sign", DELTA).condemned
     assert by_task / runs > 0.15

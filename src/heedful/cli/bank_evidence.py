@@ -30,19 +30,19 @@ class BankEvidence:
     credit: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """By task and entry: the results of leave-one-out."""
     probes: Sequence[Evidence] = ()
-    clusters: Mapping[str, str] = field(default_factory=dict)
+    cluster_of: Mapping[str, str] = field(default_factory=dict)
     """From a task to its cluster of equal questions, which counts once."""
 
     def groups(self, bank: str) -> list["GroupStanding"]:
         from heedful.governance.groups import group_standings
 
-        return group_standings(bank, self.entries, self.evidence, self.clusters)
+        return group_standings(bank, self.entries, self.evidence, self.cluster_of)
 
     def standings(self) -> list["EntryStanding"]:
         from heedful.governance.evidence import standings
 
         return standings(
-            self.entries, self.evidence, clusters=self.clusters, credit=self.credit, probes=self.probes
+            self.entries, self.evidence, cluster_of=self.cluster_of, credit=self.credit, probes=self.probes
         )
 
 

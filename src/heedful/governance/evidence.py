@@ -15,11 +15,11 @@ from heedful.governance.bounds import betting_interval
 from heedful.types import Entry, Evidence
 
 SURELY = 0.95
-Clusters = Mapping[str, str]
+ClusterOf = Mapping[str, str]
 """From a task to its cluster of equal questions, which counts once; other tasks count by themselves."""
 Credit = Mapping[tuple[str, str], bool]
 """From a task and an entry to whether leaving the entry out changes the outcome."""
-NO_CLUSTERS: Clusters = MappingProxyType({})
+UNCLUSTERED: ClusterOf = MappingProxyType({})
 NO_CREDIT: Credit = MappingProxyType({})
 
 
@@ -78,7 +78,7 @@ class RecallOutcome:
 
 
 def recall_outcomes(
-    evidence: Sequence[Evidence], clusters: Clusters = NO_CLUSTERS
+    evidence: Sequence[Evidence], cluster_of: ClusterOf = UNCLUSTERED
 ) -> Sequence[RecallOutcome]:
     """The passes behind the evidence, in order; without decision ids, one for each task."""
     passes: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
@@ -86,7 +86,7 @@ def recall_outcomes(
         recalled = passes.setdefault((seen.task, seen.decision), {})
         recalled.setdefault((seen.entry, seen.version), seen.utility)
     return [
-        RecallOutcome(task=task, cluster=clusters.get(task, task), recalled=recalled)
+        RecallOutcome(task=task, cluster=cluster_of.get(task, task), recalled=recalled)
         for (task, _), recalled in passes.items()
     ]
 
@@ -95,14 +95,14 @@ def standings(
     entries: Sequence[Entry],
     evidence: Sequence[Evidence],
     *,
-    clusters: Clusters = NO_CLUSTERS,
+    cluster_of: ClusterOf = UNCLUSTERED,
     credit: Credit = NO_CREDIT,
     probes: Sequence[Evidence] = (),
 ) -> list[EntryStanding]:
     """The standing of every entry, in order; evidence about other versions does not count."""
     uses = Counter((seen.entry, seen.version) for seen in (*evidence, *probes))
-    recalled = _first_outcomes(recall_outcomes(evidence, clusters))
-    probed = _first_outcomes([one for seen in probes for one in recall_outcomes([seen], clusters)])
+    recalled = _first_outcomes(recall_outcomes(evidence, cluster_of))
+    probed = _first_outcomes([one for seen in probes for one in recall_outcomes([seen], cluster_of)])
     found = []
     for entry in entries:
         key = (entry.id, entry.digest)

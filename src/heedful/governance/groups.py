@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.governance.evidence import NO_CLUSTERS, Clusters, RecallOutcome, recall_outcomes
+from heedful.governance.evidence import UNCLUSTERED, ClusterOf, RecallOutcome, recall_outcomes
 from heedful.types import Entry, Evidence
 
 GroupKind = Literal["bank", "source", "author", "tag"]
@@ -42,14 +42,14 @@ def group_standings(
     bank: str,
     entries: Sequence[Entry],
     evidence: Sequence[Evidence],
-    clusters: Clusters = NO_CLUSTERS,
+    cluster_of: ClusterOf = UNCLUSTERED,
 ) -> list[GroupStanding]:
     """The groups of a bank with evidence about at least two of their entries, the smallest first.
 
     Groups with the same entries are one group, with the name of the wider kind. A task counts for a
     group only if every entry in its prompt belongs to the group.
     """
-    outcomes = recall_outcomes(evidence, clusters)
+    outcomes = recall_outcomes(evidence, cluster_of)
     groups: dict[frozenset[str], GroupStanding] = {}
     for kind, name, members in _groups(bank, [entry for entry in entries if entry.state != "retired"]):
         own = _own_outcomes(members, outcomes)
