@@ -60,7 +60,7 @@ def value(
     sources: Sequence[str],
     *,
     cost: float = 0.02,
-    margin: float = 0.2,
+    margin: float = 0.1,
 ) -> Policy:
     """Ask while the expected gain exceeds the cost of a call; take an answer that is likelier by a margin.
 

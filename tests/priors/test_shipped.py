@@ -28,13 +28,18 @@ def test_a_shipped_prior_speaks_the_features_of_this_version(name: str) -> None:
 
 def test_a_prior_for_a_benchmark_never_saw_it() -> None:
     for benchmark in ("svamp", "asdiv", "multiarith"):
-        prior = prior_for("number", benchmark)
+        prior = prior_for("number", benchmark=benchmark)
         assert prior is not None
         assert benchmark not in prior.card.fitted_on
     anything = prior_for("number")
     assert anything is not None
     assert anything.card.fitted_on == ("svamp", "asdiv", "multiarith")
-    assert prior_for("text") is None
+    assert prior_for("choice") is None, "nothing was shown for letters"
+    assert prior_for("text", logprobs=False) is None
+    plain = prior_for("number", logprobs=False)
+    assert plain is not None
+    assert not plain.card.logprobs
+    assert prior_for("number", benchmark="svamp", logprobs=False) is None
 
 
 def test_an_unknown_prior_is_refused_with_the_names_of_the_others() -> None:
@@ -43,14 +48,16 @@ def test_an_unknown_prior_is_refused_with_the_names_of_the_others() -> None:
 
 
 def test_the_figures_of_a_card_come_from_the_published_ledger() -> None:
-    prior = prior_for("number", "multiarith")
+    prior = prior_for("number", benchmark="multiarith")
     assert prior is not None
     (gain,) = prior.card.held_out
     folder = RESULTS / "multiarith"
     lock = read_lock(folder / "lock.json")
     replayer = Replayer(read_table(Ledger(folder / "ledger.jsonl"), "fit", lock.splits["fit"], lock.seeds))
     done = replayer.replay(
-        arms.value(prior.trees, ["exemplar", "rule"], cost=prior.card.cost, margin=prior.card.margin)
+        arms.value(
+            prior.trees, ["exemplar", "rule"], cost=prior.card.cost, margin=prior.card.margins["number"]
+        )
     )
     base = replayer.base_right
     assert (gain.rows, gain.base, gain.accuracy) == (len(base), base.mean(), done.right.mean())

@@ -4,6 +4,7 @@ A prior is a JSON file in this folder: the trees and a card that says what they 
 `benchmarks/priors.py` fits and judges them.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,9 +20,9 @@ AnswerKind = Literal["number", "choice", "text"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutGain:
-    """A prior on a benchmark that it was not fitted on, at a stated cost and margin."""
+    """A prior on the fit side of a study whose benchmark it was not fitted on."""
 
-    benchmark: str
+    study: str
     model: str
     rows: int
     base: float
@@ -36,16 +37,17 @@ class PriorCard:
     """What a prior was fitted on, and what it gained where it was not."""
 
     name: str
-    kind: AnswerKind
-    """The kind of answers that it judges."""
     fitted_on: tuple[str, ...]
     """Benchmarks; only their fit sides."""
     models: tuple[str, ...]
     rows: int
+    logprobs: bool
+    """Whether it uses log-probs; without them it goes by agreement, lengths and recall scores."""
     cost: float
-    margin: float
+    margins: Mapping[AnswerKind, float]
+    """The margin to use without any label, by the kinds of answers for which gains were shown."""
     held_out: tuple[HeldOutGain, ...]
-    """For each benchmark, a prior of the same recipe that was fitted without it."""
+    """On each benchmark, a prior of the same recipe that was fitted without it."""
     licence: str = "Apache-2.0"
 
 
@@ -71,8 +73,13 @@ def read_prior(name: str) -> Prior:
     return msgspec.json.decode((files("heedful.priors") / f"{name}.json").read_bytes(), type=Prior)
 
 
-def prior_for(kind: AnswerKind, benchmark: str = "") -> Prior | None:
+def prior_for(kind: AnswerKind, *, benchmark: str = "", logprobs: bool = True) -> Prior | None:
     """The prior for a kind of answers that never saw the benchmark; None if there is none."""
-    fitting = [read_prior(name) for name in prior_names()]
-    unseen = [prior for prior in fitting if prior.card.kind == kind and benchmark not in prior.card.fitted_on]
-    return max(unseen, key=lambda prior: prior.card.rows, default=None)
+    fitting = [
+        prior
+        for prior in map(read_prior, prior_names())
+        if kind in prior.card.margins
+        and benchmark not in prior.card.fitted_on
+        and prior.card.logprobs == logprobs
+    ]
+    return max(fitting, key=lambda prior: prior.card.rows, default=None)
