@@ -1,6 +1,7 @@
 """A person's own questions."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,27 @@ def test_a_metric_that_fails_names_itself_and_the_question(tmp_path: Path) -> No
     own = OwnQuestions(name="own", fit=tmp_path, metric="python:mine:near", folder=tmp_path)
     with pytest.raises(UsageError, match="python:mine:near fails on the answer to b: division by zero"):
         own.grade("x", BIRDS)
+
+
+def halves(folder: Path, texts: list[str], seed: int) -> tuple[list[str], list[str]]:
+    rows = [{"id": f"q{place}", "question": text, "answer": "x"} for place, text in enumerate(texts)]
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    own = OwnQuestions(name="own", fit=Path("q.jsonl"), seed=seed)
+    fit, test = ([item.question for item in own.load(folder, side)] for side in ("fit", "test"))
+    return fit, test
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_repeated_question_is_on_one_side_of_a_file(tmp_path: Path, seed: int) -> None:
+    texts = [text for n in range(10) for text in (f"Who has {n}?", f"who has {n}", f"Who sold {n}?")]
+    fit, test = halves(tmp_path, texts, seed)
+    assert sorted(fit + test) == sorted(texts)
+    assert len(fit) == 15
+    asked = ({text.casefold().rstrip("?") for text in side} for side in (fit, test))
+    assert set.intersection(*asked) == set()
+
+
+def test_a_file_without_repeats_is_split_in_half_by_seed(tmp_path: Path) -> None:
+    texts = [f"Who has {n}?" for n in range(9)]
+    order = random.Random(3).sample(range(9), 9)
+    assert halves(tmp_path, texts, 3)[0] == [texts[place] for place in sorted(order[:4])]

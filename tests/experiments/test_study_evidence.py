@@ -1,5 +1,7 @@
 """Which rows are evidence for an entry."""
 
+from dataclasses import replace
+
 from heedful import Policy
 from heedful.experiments.study_evidence import table_evidence
 from heedful.protocol.table import Column, Table, make_column
@@ -54,3 +56,8 @@ def test_a_later_source_is_judged_where_the_policy_asks_it() -> None:
 
 def test_a_policy_that_does_not_ask_the_source_leaves_every_row() -> None:
     assert found("worked", Policy(threshold=0.0, sources=("rule",), guards=())) == found("worked")
+
+
+def test_copies_of_a_question_are_evidence_for_one_task() -> None:
+    copies = replace(TABLE, cluster_of={"t1": "t1", "t2": "t1"})
+    assert [one.task for one in table_evidence(copies, "worked")] == ["t0", "t1", "t1", "t3"]

@@ -13,8 +13,9 @@ from heedful.protocol.harm import fit_within_limit, halves
 from heedful.protocol.replay import Replayer, features
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Column, Table, make_column
-from heedful.types import Calibrator
-from tests.protocol.worlds import world
+from heedful.stats.risk import binomial_p_value
+from heedful.types import Calibrator, Policy
+from tests.protocol.worlds import column, table, world
 
 HARM = FitSettings(
     signals=("mean",),
@@ -152,3 +153,68 @@ def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies: int, s
     allowed = 0.05 + 3 * (0.05 * 0.95 / studies) ** 0.5
     assert broken / studies <= allowed
     assert used / studies > 0.2, "the limit must not be kept by never using memory"
+
+
+def repeated(rows: Table, copies: int, *, clustered: bool) -> Table:
+    """Every question several times under different ids."""
+    several = rows.rows(np.tile(np.arange(len(rows)), copies))
+    names = tuple(f"{task}-{place}" for place, task in enumerate(several.tasks))
+    clusters = dict(zip(names, several.tasks, strict=True)) if clustered else {}
+    return Table(tasks=names, seeds=several.seeds, columns=several.columns, cluster_of=clusters)
+
+
+def test_copies_of_a_question_are_on_one_half_and_count_once() -> None:
+    rng = np.random.default_rng(13)
+    rows = repeated(world(rng, 100, help_rate=0.4, hurt_rate=0.05, telling=0.3), 3, clustered=True)
+    choosing, certifying = ({rows.clusters[at] for at in part} for part in halves(rows, HARM.seed))
+    assert (len(choosing), len(certifying), len(choosing & certifying)) == (40, 60, 0)
+    certificate = fit_within_limit(rows, ["bank"], HARM).certificate
+    assert certificate is not None
+    assert (certificate.chosen_on, certificate.tested_on) == (40, 60)
+
+
+def violations(copies: int, studies: int, *, clustered: bool) -> float:
+    """The share of studies whose certified policy breaks the limit, if every question is asked repeatedly."""
+    rng = np.random.default_rng(14)
+    settings = replace(HARM, families=("gate",))
+    big = Replayer(world(rng, 20_000, help_rate=0.9, hurt_rate=0.1, telling=0.0))
+    broken = 0
+    for _ in range(studies):
+        rows = world(rng, 250 // copies, help_rate=0.9, hurt_rate=0.1, telling=0.0)
+        fitted = fit_within_limit(repeated(rows, copies, clustered=clustered), ["bank"], settings)
+        broken += hurts_of(big, fitted.policy) / 20_000 > 0.05
+    return broken / studies
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("copies", [2, 3, 5])
+def test_the_harm_limit_holds_when_every_question_is_asked_repeatedly(copies: int) -> None:
+    """250 rows of 250 / copies questions."""
+    assert violations(copies, 200, clustered=True) <= 0.05
+
+
+@pytest.mark.slow
+def test_the_harm_limit_breaks_if_copies_of_a_question_count_as_different_questions() -> None:
+    assert violations(5, 200, clustered=False) > 0.08
+
+
+@pytest.mark.parametrize(("copies", "expected"), [(2, 0.126), (3, 0.118), (5, 0.192)])
+def test_a_policy_at_the_limit_is_certified_in_one_study_of_twenty_only_with_clusters(
+    copies: int, expected: float
+) -> None:
+    """Memory hurts 5% of questions, the limit; without clusters the binomial tail gives `expected`."""
+    rng = np.random.default_rng(15)
+    questions, studies = 300 // copies, 150
+    certified = {True: 0, False: 0}
+    for _ in range(studies):
+        base, bank = np.ones(questions, dtype=bool), rng.random(questions) >= 0.05
+        sure = np.zeros(questions)
+        rows = table(none=column("none", base, sure), bank=column("bank", bank, sure))
+        for clustered in certified:
+            judge = Replayer(repeated(rows, copies, clustered=clustered))
+            tasks = len(set(judge.table.clusters))
+            certified[clustered] += (
+                binomial_p_value(hurts_of(judge, Policy(first="bank")), tasks, 0.05) <= 0.05
+            )
+    assert certified[True] / studies <= 0.05 + 3 * (0.05 * 0.95 / studies) ** 0.5
+    assert abs(certified[False] / studies - expected) < 3 * (expected * (1 - expected) / studies) ** 0.5

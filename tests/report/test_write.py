@@ -322,3 +322,23 @@ def test_an_event_of_another_lock_is_told_apart(study: ReportedStudy, tmp_path: 
     write_report(space)
     assert "ffffffffffff (a different lock)" in read(space, "report.html")
     assert lock_of(space)[:12] in read(space, "report.html")
+
+
+def test_repeated_questions_count_once_in_intervals_and_are_reported(
+    one_bank: ReportedStudy, tmp_path: Path
+) -> None:
+    space = Workspace(tmp_path / "repeats")
+    shutil.copytree(one_bank[0].folder, space.folder)
+    pairs = [{"fit": [], "test": [f"test-{at:03d}", f"test-{at + 1:03d}"]} for at in range(0, 40, 2)]
+    both = {"fit": ["fit-000"], "test": ["test-100"]}
+    write_json(space.clusters, {"questions": "q", "near": 0.95, "clusters": [*pairs, both]})
+    before, after = one_bank[1].summary, write_report(space).summary
+    assert before["clusters"] is None
+    assert after["clusters"] == {"test": 100, "repeated": 21, "straddling": 1, "near": 0.95}
+    mine, other = (summary["arms"]["heedful"] for summary in (before, after))
+    assert (other["n"], other["helps"], other["accuracy"]) == (mine["n"], mine["helps"], mine["accuracy"])
+    assert (mine["delta"]["n"], other["delta"]["n"]) == (120, 100)
+    text = read(space, "report.md")
+    assert "The fit side also asks the questions of 1 of 120 test rows" in text
+    assert "Intervals and p count 100 different questions" in text
+    assert "21 clusters of 42 rows count once each" in read(space, "report.html")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.benchmarks.items import read_items, with_choices
+from heedful.benchmarks.items import normal_question, read_items, with_choices
 from heedful.benchmarks.metrics import metric_named
 from heedful.errors import UsageError
 from heedful.memory.entries import new_entry
@@ -16,7 +16,7 @@ from heedful.types import Entry, Item, Side, Task
 class OwnQuestions:
     """Rows of `id`, `question`, `answer` and optional `choices`, which are shown below the question.
 
-    A single file is split in half into the two sides, by `seed`.
+    A single file is split in half into the two sides, by `seed`; rows with the same text stay together.
     """
 
     name: str
@@ -34,9 +34,8 @@ class OwnQuestions:
         if self.test is not None:
             return read_items(data / (self.fit if side == "fit" else self.test))
         items = read_items(data / self.fit)
-        order = random.Random(self.seed).sample(range(len(items)), len(items))
-        half = set(order[: len(items) // 2])
-        return [item for place, item in enumerate(items) if (place in half) == (side == "fit")]
+        half = _half(items, self.seed)
+        return [item for item in items if (item.id in half) == (side == "fit")]
 
     def task(self, item: Item) -> Task:
         return Task(
@@ -59,3 +58,15 @@ class OwnQuestions:
         return new_entry(
             with_choices(item), kind="exemplar", response=item.answer, id=f"ex-{item.id}", source=self.name
         )
+
+
+def _half(items: Sequence[Item], seed: int) -> set[str]:
+    """The ids of half of the rows, drawn by seed; a repeated question is drawn with its first row."""
+    copies: dict[str, list[Item]] = {}
+    for item in random.Random(seed).sample(items, len(items)):
+        copies.setdefault(normal_question(with_choices(item)), []).append(item)
+    drawn: set[str] = set()
+    for group in copies.values():
+        if len(drawn) + len(group) <= len(items) // 2:
+            drawn.update(item.id for item in group)
+    return drawn

@@ -178,10 +178,17 @@ def _say_damage(space: "Workspace") -> None:
 
 
 def _fit(space: "Workspace", setup: "StudySetup") -> "FitResult":
+    from heedful.protocol.cluster_file import read_clusters
     from heedful.protocol.workflow import fit_study
 
     say("choosing a policy on the fit side …")
-    return fit_study(space, setup)
+    fitted = fit_study(space, setup)
+    if read_clusters(space).near is None:
+        say(
+            "only repeated questions were searched for; to find near-duplicates too, run heedful weights "
+            "pull all-minilm-l6-v2 before recording a study"
+        )
+    return fitted
 
 
 def _lock(space: "Workspace", setup: "StudySetup", model: "Model") -> "Lock":

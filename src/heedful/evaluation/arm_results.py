@@ -93,7 +93,7 @@ def measure(data: StudyData, name: str, policy: Policy) -> Arm:
         name=name,
         policy=policy,
         right=done.right,
-        accuracy=share_of(done.right, data.tasks),
+        accuracy=share_of(done.right, data.clusters),
         paired=compare(data, done.right, data.test.base_right),
         consulted=float(done.consulted.mean()),
         calls=float(done.calls.mean()),
@@ -109,8 +109,8 @@ def compare(data: StudyData, right: Bools, other: Bools) -> PairedChange:
     return PairedChange(
         helps=counts.helps,
         hurts=counts.hurts,
-        delta=paired_interval(differences, data.tasks, data.rng()),
-        p=mcnemar_by_task(differences, data.tasks),
+        delta=paired_interval(differences, data.clusters, data.rng()),
+        p=mcnemar_by_task(differences, data.clusters),
     )
 
 

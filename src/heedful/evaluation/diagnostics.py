@@ -65,10 +65,10 @@ def _calibration(data: StudyData, source: str) -> SourceCalibration | None:
     if not len(given) or not len(tested):
         return None
     platt = fit_platt(given, outcome)
-    tasks = [data.tasks[row] for row in np.flatnonzero(rows)]
+    clusters = [data.clusters[row] for row in np.flatnonzero(rows)]
 
     def interval(values: Floats) -> Interval:
-        return paired_interval(values, tasks, data.rng(), resamples=RESAMPLES)
+        return paired_interval(values, clusters, data.rng(), resamples=RESAMPLES)
 
     def scaled(probabilities: Floats) -> CalibrationScore:
         clipped = np.clip(probabilities, CLIP, 1 - CLIP)

@@ -13,6 +13,7 @@ from heedful.evaluation.entry_effects import BankEffects, weigh_entries
 from heedful.evaluation.oracle import Oracle, find_oracle
 from heedful.evaluation.study_data import StudyData
 from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
+from heedful.protocol.clusters import Clusters
 from heedful.protocol.events import StudyEvent
 from heedful.protocol.lock import Lock
 from heedful.types import Side
@@ -39,6 +40,9 @@ class Evaluation:
     """Passes that the endpoint refused, by side and source."""
     damaged: int
     tasks: int
+    clusters: int
+    """Clusters of the test questions: the independent observations."""
+    repeats: Clusters
     arms: tuple[Arm, ...]
     oracle: Oracle
     alternatives: tuple[Alternative, ...]
@@ -78,7 +82,9 @@ def evaluate(data: StudyData) -> Evaluation:
         missing=data.missing,
         failed=data.failed,
         damaged=data.damaged,
-        tasks=len(set(data.tasks)),
+        tasks=len(set(data.test.table.tasks)),
+        clusters=len(set(data.clusters)),
+        repeats=data.repeats,
         arms=arms,
         oracle=find_oracle(data, policy),
         alternatives=_alternatives(data, arms),

@@ -32,7 +32,7 @@ def find_oracle(data: StudyData, arm: Arm) -> Oracle:
         column = test.table.column(bank)
         anywhere = anywhere | (column.decoded & column.right)
     base = float(test.base_right.mean())
-    found, widest = share_of(routed, data.tasks), share_of(anywhere, data.tasks)
+    found, widest = share_of(routed, data.clusters), share_of(anywhere, data.clusters)
     return Oracle(
         routed=found,
         all_banks=widest,

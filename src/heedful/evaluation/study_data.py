@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedful.errors import LockError, UsageError
+from heedful.protocol.cluster_file import locked_clusters
+from heedful.protocol.clusters import Clusters
 from heedful.protocol.events import OPENED, RECORDED, WENT_ON, StudyEvent, events_of, read_events
 from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.lock import Lock, read_lock
@@ -24,6 +26,7 @@ class StudyData:
     """Everything the report may use."""
 
     lock: Lock
+    repeats: Clusters
     events: tuple[StudyEvent, ...]
     fit: Replayer
     test: Replayer
@@ -59,15 +62,15 @@ class StudyData:
         return sum(event.event == OPENED for event in self.events)
 
     @property
-    def tasks(self) -> tuple[str, ...]:
-        """The task of each test row."""
-        return self.test.table.tasks
+    def clusters(self) -> tuple[str, ...]:
+        """The cluster of each test row: the unit of every interval and test."""
+        return self.test.table.clusters
 
     @property
     def once(self) -> Bools:
-        """Test rows of the first seed: recalls and greedy passes are the same under every seed."""
-        seeds = np.array(self.test.table.seeds)
-        return np.asarray(seeds == seeds[0])
+        """The first row of each cluster: further seeds and repeated questions are not independent."""
+        first = np.unique(np.array(self.clusters), return_index=True)[1]
+        return np.isin(np.arange(len(self.clusters)), first)
 
     def tested(self, source: str) -> bool:
         return source in self.test.table.columns
@@ -85,10 +88,12 @@ def read_study_data(space: Workspace) -> StudyData:
         raise LockError(
             f"the lock of {lock.study} is broken: the fit passes in the ledger changed since {lock.locked_at}"
         )
-    fit, test = (Replayer(_side(ledger, side, lock.splits[side], lock.seeds)) for side in SIDES)
+    clusters = locked_clusters(space, lock)
+    fit, test = (Replayer(_side(ledger, side, lock, clusters)) for side in SIDES)
     _refuse_other_test_passes(space, lock.lock, ledger)
     return StudyData(
         lock=lock,
+        repeats=clusters,
         events=tuple(read_events(space.events)),
         fit=fit,
         test=test,
@@ -122,9 +127,9 @@ def _failed(ledger: Ledger, side: Side, lock: Lock) -> Mapping[str, int]:
     return dict(Counter(row.record.source for row in rows if row.record.status == "failed"))
 
 
-def _side(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
+def _side(ledger: Ledger, side: Side, lock: Lock, clusters: Clusters) -> Table:
     try:
-        return read_table(ledger, side, tasks, seeds)
+        return read_table(ledger, side, lock.splits[side], lock.seeds, clusters)
     except UsageError as error:
         step = "record" if side == "fit" else "test"
         raise UsageError(

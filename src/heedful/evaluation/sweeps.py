@@ -85,6 +85,6 @@ def _point(data: StudyData, policy: Policy, threshold: float) -> ThresholdPoint:
         percentile=100 * float(fit.consulted.mean()),
         threshold=threshold,
         fit_accuracy=float(fit.right.mean()),
-        accuracy=share_of(test.right, data.tasks),
+        accuracy=share_of(test.right, data.clusters),
         calls=float(test.calls.mean()),
     )

@@ -1,4 +1,4 @@
-"""The performance of arms with another bank on the same rows, with intervals over tasks."""
+"""The performance of arms with another bank on the same rows, with intervals over clusters of tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,15 +37,15 @@ def measure_arms(table: Table, original: Table, policies: Mapping[str, Policy]) 
 
 
 def _measured(after: Replayer, before: Replayer, policy: Policy) -> ArmMeasure:
-    tasks = after.table.tasks
+    clusters = after.table.clusters
     done = after.replay(policy)
     difference = done.right.astype(float) - before.replay(policy).right
     return ArmMeasure(
         policy=policy,
         counts=count_pairs(after.base_right.tolist(), done.right.tolist()),
-        right=share_of(done.right, tasks),
-        hurt=share_of(after.base_right & ~done.right, tasks),
-        change=paired_interval(difference, tasks, np.random.default_rng(0)),
+        right=share_of(done.right, clusters),
+        hurt=share_of(after.base_right & ~done.right, clusters),
+        change=paired_interval(difference, clusters, np.random.default_rng(0)),
         calls=float(done.calls.mean()),
         tokens=float(done.tokens.mean()),
     )

@@ -154,18 +154,18 @@ def _worth(policy: Policy, table: Table, tables: Mapping[Version, Table], hit: B
     rights = {version: Replayer(varied).replay(policy).right for version, varied in tables.items()}
 
     def change(after: Bools, before: Bools) -> Interval:
-        return paired_interval(after.astype(float) - before, table.tasks, _draws())
+        return paired_interval(after.astype(float) - before, table.clusters, _draws())
 
     repaired, damaged = rights["fixed", "repair"], rights["fixed", "corrupt"]
     return EditWorth(
         policy=policy,
-        original=share_of(base, table.tasks),
-        right={version: share_of(right, table.tasks) for version, right in rights.items()},
+        original=share_of(base, table.clusters),
+        right={version: share_of(right, table.clusters) for version, right in rights.items()},
         change={version: change(right, base) for version, right in rights.items()},
         drift={edit: change(rights["free", edit], rights["fixed", edit]) for edit in EDITS},
         hits=_contrast(repaired, damaged, hit, table),
         others=_contrast(repaired, damaged, ~hit, table),
-        localised=_localised(repaired.astype(float) - damaged, hit, table.tasks),
+        localised=_localised(repaired.astype(float) - damaged, hit, table.clusters),
     )
 
 
@@ -174,17 +174,17 @@ def _draws() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _localised(difference: Floats, hit: Bools, tasks: Sequence[str]) -> float | None:
-    """The randomisation test over tasks; rows of one task have the same recalls under every seed.
+def _localised(difference: Floats, hit: Bools, clusters: Sequence[str]) -> float | None:
+    """The randomisation test over clusters; rows of one task have the same recalls under every seed.
 
     If the content were worth nothing, repair and corrupt would be two draws from the same distribution,
-    so the two may be swapped, task by task. Shuffling the hits instead would mistake the decoder's
+    so the two may be swapped, cluster by cluster. Shuffling the hits instead would mistake the decoder's
     noise for an effect, since only the hits were decoded twice.
     """
     if hit.all() or not hit.any():
         return None
-    sums, counts = by_task(difference, tasks)
-    marked, _ = by_task(hit.astype(float), tasks)
+    sums, counts = by_task(difference, clusters)
+    marked, _ = by_task(hit.astype(float), clusters)
     return randomisation_p_value(sums / counts, marked > 0, _draws())
 
 
@@ -213,7 +213,7 @@ def _contrast(repaired: Bools, damaged: Bools, rows: Bools, table: Table) -> Con
     helps, hurts = int((repaired & ~damaged & rows).sum()), int((~repaired & damaged & rows).sum())
     if not rows.any():
         return Contrast(rows=0, change=None, helps=0, hurts=0, p=None)
-    tasks = [task for task, inside in zip(table.tasks, rows, strict=True) if inside]
+    clusters = [cluster for cluster, inside in zip(table.clusters, rows, strict=True) if inside]
     difference = (repaired.astype(float) - damaged)[rows]
-    change, p = paired_interval(difference, tasks, _draws()), mcnemar_by_task(difference, tasks)
+    change, p = paired_interval(difference, clusters, _draws()), mcnemar_by_task(difference, clusters)
     return Contrast(rows=int(rows.sum()), change=change, helps=helps, hurts=hurts, p=p)

@@ -1,6 +1,7 @@
 """Evidence from a study: the effect of each recalled entry on the tasks of the fit side."""
 
 from heedful.errors import UsageError
+from heedful.protocol.cluster_file import fit_clusters
 from heedful.protocol.fit_result import read_fit
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
@@ -28,6 +29,8 @@ def evidence_table(space: Workspace, source: str) -> Table:
 def table_evidence(table: Table, source: str, policy: Policy | None = None) -> list[Evidence]:
     """For each recalled entry on every routed row: right with the source minus right without it.
 
+    Rows of one cluster count as one task, named by the cluster.
+
     Routed rows are those on which the policy asks the source after the first pass; for other policies,
     or none, all rows on which the source decoded a pass.
     """
@@ -39,7 +42,7 @@ def table_evidence(table: Table, source: str, policy: Policy | None = None) -> l
         Evidence(
             entry=recall.entry,
             version=recall.version,
-            task=table.tasks[at],
+            task=table.clusters[at],
             utility=float(column.right[at]) - float(plain.right[at]),
         )
         for at in routed.nonzero()[0]
@@ -61,4 +64,4 @@ def _fit_table(space: Workspace, source: str) -> Table:
     shared = [row.task for row in passes if row.record.source == "none" and row.task in recorded]
     if not shared:
         raise UsageError(f"no pass of {source} is recorded yet: run heedful study record")
-    return read_table(ledger, "fit", list(dict.fromkeys(shared)), study.seeds)
+    return read_table(ledger, "fit", list(dict.fromkeys(shared)), study.seeds, fit_clusters(space))

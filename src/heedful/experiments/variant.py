@@ -12,6 +12,7 @@ from heedful.experiments.fixed_retrieval import Sources, frozen
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
 from heedful.ports import Model, Source
+from heedful.protocol.cluster_file import study_clusters
 from heedful.protocol.events import OPENED, log_event, read_events
 from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
@@ -143,7 +144,8 @@ class Experiment:
         if self.side == "test":
             lock = read_lock(self.space.lock).lock
             log_event(self.space.events, f"asked the test side again: {self.name}", lock, now())
-        return read_table(ledger, self.side, tasks, self.setup.study.seeds)
+        clusters = study_clusters(self.space, self.setup)
+        return read_table(ledger, self.side, tasks, self.setup.study.seeds, clusters)
 
     def _recording(
         self, sources: Sources, tasks: Collection[str], seeds: Sequence[int] | None = None

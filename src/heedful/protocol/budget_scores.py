@@ -38,13 +38,13 @@ class BudgetScore:
 
 
 def hurts_of(replayer: Replayer, policy: Policy) -> int:
-    """Tasks that the policy hurts, under any seed: seeds of one task are not independent draws."""
-    return _hurt_tasks(replayer, replayer.replay(policy))
+    """Clusters in which the policy hurts any row: rows of one cluster are not independent draws."""
+    return _hurt_clusters(replayer, replayer.replay(policy))
 
 
-def _hurt_tasks(replayer: Replayer, replayed: PolicyReplay) -> int:
+def _hurt_clusters(replayer: Replayer, replayed: PolicyReplay) -> int:
     hurt = replayer.base_right & ~replayed.right
-    return len({task for task, bad in zip(replayer.table.tasks, hurt, strict=True) if bad})
+    return len({cluster for cluster, bad in zip(replayer.table.clusters, hurt, strict=True) if bad})
 
 
 class Counts(NamedTuple):
@@ -86,7 +86,7 @@ def _count(judge: Replayer, policy: Policy) -> Counts:
         right=int(replayed.right.sum()),
         calls=int(replayed.calls.sum()),
         rows=len(judge.table),
-        hurts=_hurt_tasks(judge, replayed),
+        hurts=_hurt_clusters(judge, replayed),
         changes=int(judge.changed(policy, replayed).sum()),
     )
 

@@ -10,7 +10,7 @@ from heedful.protocol.fit_result import FitResult, HeldOutScore, PolicyKind, Ran
 from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
 from heedful.protocol.replay import Replayer, Scores
 from heedful.protocol.study import FAMILIES, VALUE, FitSettings
-from heedful.protocol.table import Floats, Ints, Table, task_folds
+from heedful.protocol.table import Floats, Ints, Table, cluster_folds
 from heedful.protocol.value_fit import fit_value
 from heedful.types import Policy
 
@@ -187,10 +187,10 @@ def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
 
 
 def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
-    """For each fold, the rows outside and inside it; the seeds of a task stay together."""
-    if len(set(table.tasks)) < 2:
-        raise UsageError("a policy cannot be chosen on fewer than 2 questions")
-    return task_folds(table.tasks, settings.folds, np.random.default_rng(settings.seed))
+    """For each fold, the rows outside and inside it; the rows of a cluster stay together."""
+    if len(set(table.clusters)) < 2:
+        raise UsageError("a policy cannot be chosen on fewer than 2 different questions")
+    return cluster_folds(table.clusters, settings.folds, np.random.default_rng(settings.seed))
 
 
 def held_out_score(

@@ -37,9 +37,10 @@ NOTHING_BETTER = "no policy did better than the baseline on the rows that choose
 
 def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
     """The best policy certified to keep the limit; the baseline if there is none."""
-    if len(set(table.tasks)) < LEAST_TASKS:
+    if len(set(table.clusters)) < LEAST_TASKS:
         raise UsageError(
-            f"a harm limit needs at least {LEAST_TASKS} questions on the fit side, and hundreds to be useful"
+            f"a harm limit needs at least {LEAST_TASKS} different questions on the fit side, and hundreds to "
+            "be useful"
         )
     choosing, testing = halves(table, settings.seed)
     rows = table.rows(choosing)
@@ -48,7 +49,7 @@ def fit_within_limit(table: Table, banks: Sequence[str], settings: FitSettings) 
     plain = _plain_score(rows, settings)
     path = safest_first([one for one in judged if (one.kind, one.budget) in tuned], plain.objective)
     choices = [tuned[one.kind, one.budget] for one in path]
-    certificate = certify(path, choices, Replayer(table.rows(testing)), len(set(rows.tasks)), settings)
+    certificate = certify(path, choices, Replayer(table.rows(testing)), len(set(rows.clusters)), settings)
     certified = [
         (choice, one.held_out)
         for choice, one, test in zip(choices, path, certificate.path, strict=True)
@@ -75,7 +76,7 @@ def certify(
     """Test the policies in the order of the path, on rows not used to choose them."""
     assert settings.harm_limit is not None, "a study without a harm limit is fitted with fit()"
     hurts = [hurts_of(judge, choice.policy) for choice in choices]
-    tasks = len(set(judge.table.tasks))
+    tasks = len(set(judge.table.clusters))
     passed = certify_in_order(hurts, tasks, settings.harm_limit, settings.confidence) if hurts else 0
     tests = [
         HarmTest(
@@ -110,11 +111,11 @@ def _baseline(table: Table, settings: FitSettings) -> TunedPolicy:
 
 
 def halves(table: Table, seed: int) -> tuple[Ints, Ints]:
-    """The choosing rows and the certifying rows; the seeds of a task stay together."""
-    tasks = sorted(set(table.tasks))
-    order = np.random.default_rng([seed, 1]).permutation(len(tasks))
-    chosen = {tasks[place] for place in order[: len(tasks) * 2 // 5]}
-    inside = np.array([task in chosen for task in table.tasks])
+    """The choosing rows and the certifying rows; the rows of a cluster stay together."""
+    clusters = sorted(set(table.clusters))
+    order = np.random.default_rng([seed, 1]).permutation(len(clusters))
+    chosen = {clusters[place] for place in order[: len(clusters) * 2 // 5]}
+    inside = np.array([cluster in chosen for cluster in table.clusters])
     return np.flatnonzero(inside), np.flatnonzero(~inside)
 
 

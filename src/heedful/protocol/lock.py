@@ -10,6 +10,7 @@ from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
 from heedful.decisions import policy_fields
 from heedful.errors import LockError
+from heedful.protocol.clusters import Clusters
 from heedful.protocol.deciding_code import CodeState, code_state, module_digests
 from heedful.protocol.endpoint_probe import EndpointProbe
 from heedful.protocol.fit_result import FitResult, from_fields, to_fields
@@ -22,7 +23,7 @@ from heedful.types import Policy, Spec, Traits, digest_of
 
 PLANNED = (
     "accuracy of every arm with a 95% Wilson interval",
-    "paired difference to the no-memory baseline with a 95% bootstrap interval over tasks",
+    "paired difference to the no-memory baseline with a 95% bootstrap interval over clusters of questions",
     "exact two-sided McNemar test against the baseline",
     "helps, hurts, oracle, gap-close",
     "AUC of second-pass confidence for helps against hurts, per bank",
@@ -57,6 +58,8 @@ class Lock:
     seeds: tuple[int, ...]
     choices: int = 0
     """How many policies had been chosen under a harm limit on these rows, including this one."""
+    clusters: str = ""
+    """Digest of the clusters of questions; empty if every task is a cluster of its own."""
     test_passes: int = 0
     """Passes of the test side in the ledger, or in the one it reuses, when the lock was made."""
     statistics: tuple[str, ...]
@@ -75,7 +78,9 @@ class Lock:
     def choosing_rows(self) -> int:
         """Fit rows on which the policy was chosen; with a harm limit, without those that certified it."""
         certificate = self.fit.certificate
-        return self.fit.rows if certificate is None else certificate.chosen_on * len(self.seeds)
+        if certificate is None or self.clusters:  # earlier locks count all fit rows in `fit.rows`
+            return self.fit.rows
+        return certificate.chosen_on * len(self.seeds)
 
 
 def make_lock(
@@ -84,6 +89,7 @@ def make_lock(
     probed: EndpointProbe | None,
     ledger: Ledger,
     fitted: FitResult,
+    clusters: Clusters,
     choices: int,
     at: str,
     earlier: Ledger | None = None,
@@ -106,6 +112,7 @@ def make_lock(
         dropped={name: tuple(ids) for name, ids in setup.dropped.items()},
         seeds=study.seeds,
         choices=choices,
+        clusters=clusters.digest,
         test_passes=_known_test_passes(setup, ledger, earlier),
         statistics=PLANNED,
         notes=study.notes,

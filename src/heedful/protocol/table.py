@@ -1,12 +1,13 @@
 """One side of a ledger as arrays: a column for each source, a row for each task and seed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import UsageError
+from heedful.protocol.clusters import NO_CLUSTERS, Clusters
 from heedful.protocol.ledger import Ledger
 from heedful.records import PassRecord
 from heedful.types import Side
@@ -37,9 +38,16 @@ class Table:
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
     columns: Mapping[str, Column]
+    cluster_of: Mapping[str, str] = field(default_factory=dict)
+    """The cluster of each task that asks the same question as another."""
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The cluster of each row: rows of one cluster are one observation."""
+        return tuple(self.cluster_of.get(task, task) for task in self.tasks)
 
     def column(self, source: str) -> Column:
         if source not in self.columns:
@@ -53,10 +61,17 @@ class Table:
             tasks=tuple(self.tasks[i] for i in at),
             seeds=tuple(self.seeds[i] for i in at),
             columns={name: _rows(column, at) for name, column in self.columns.items()},
+            cluster_of=self.cluster_of,
         )
 
 
-def read_table(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence[int]) -> Table:
+def read_table(
+    ledger: Ledger,
+    side: Side,
+    tasks: Sequence[str],
+    seeds: Sequence[int],
+    clusters: Clusters = NO_CLUSTERS,
+) -> Table:
     """The passes of a side for these tasks; a source with a missing pass is left out."""
     keys = [(seed, task) for seed in seeds for task in tasks]
     sources = dict.fromkeys(row.record.source for row in ledger.passes.values() if row.side == side)
@@ -68,7 +83,12 @@ def read_table(ledger: Ledger, side: Side, tasks: Sequence[str], seeds: Sequence
             columns[source] = make_column([row.record for row in rows], [row.right for row in rows])
     if "none" not in columns or not keys:
         raise UsageError(f"the {side} side is not recorded; run heedful study record first")
-    return Table(tasks=tuple(t for _, t in keys), seeds=tuple(s for s, _ in keys), columns=columns)
+    return Table(
+        tasks=tuple(t for _, t in keys),
+        seeds=tuple(s for s, _ in keys),
+        columns=columns,
+        cluster_of=clusters.of_tasks(side),
+    )
 
 
 def make_column(passes: Sequence[PassRecord], right: Sequence[bool]) -> Column:
@@ -97,11 +117,13 @@ def _rows(column: Column, at: Ints) -> Column:
     )
 
 
-def task_folds(tasks: Sequence[str], count: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    """For each fold, the rows outside and inside it; the rows of a task stay together."""
-    names = sorted(set(tasks))
+def cluster_folds(
+    clusters: Sequence[str], count: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, Ints]]:
+    """For each fold, the rows outside and inside it; the rows of a cluster stay together."""
+    names = sorted(set(clusters))
     count = min(count, len(names))
     fold_of = {names[at]: place % count for place, at in enumerate(rng.permutation(len(names)))}
-    folds = np.array([fold_of[task] for task in tasks])
+    folds = np.array([fold_of[cluster] for cluster in clusters])
     for fold in range(count):
         yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

@@ -9,7 +9,7 @@ import numpy as np
 from heedful.extras import importing
 from heedful.memory.likeness import answer_similarity
 from heedful.protocol.replay import Replayer
-from heedful.protocol.table import Column, Floats, task_folds
+from heedful.protocol.table import Column, Floats, cluster_folds
 from heedful.protocol.value_replay import RowViews, row_views
 from heedful.stages.value import Estimates, best_answer
 from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
@@ -36,7 +36,7 @@ def fit_value(
     """The policy with estimators for its first pass and sources, from the rows of a table only."""
     table = replayer.table
     rows = row_views(table, replayer.first(policy.first), policy.sources)
-    trees = fit_trees(rows, table.tasks, replace(UNFITTED, prior=prior), seed)
+    trees = fit_trees(rows, table.clusters, replace(UNFITTED, prior=prior), seed)
     costs = tuple(mean_cost(table.column(source), unit) for source in policy.sources)
     return replace(policy, combine="value", value=ValueRule(trees=trees, costs=costs, unit=unit, cost=cost))
 
@@ -47,10 +47,10 @@ def mean_cost(column: Column, unit: CostUnit) -> float:
     return float(spent[column.decoded].mean()) if column.decoded.any() else 1.0
 
 
-def fit_trees(rows: Sequence[RowViews], tasks: Sequence[str], kind: ValueTrees, seed: int) -> ValueTrees:
+def fit_trees(rows: Sequence[RowViews], clusters: Sequence[str], kind: ValueTrees, seed: int) -> ValueTrees:
     """Both estimators; `kind` says whether they use a prior and tell sources apart."""
     answer = fit_answer(rows, range(len(rows)), kind, seed)
-    gain = fit_gain(rows, held_out_estimates(rows, tasks, kind, seed), seed)
+    gain = fit_gain(rows, held_out_estimates(rows, clusters, kind, seed), seed)
     return replace(kind, answer=answer, gain=gain)
 
 
@@ -70,11 +70,11 @@ def estimates_of(row: RowViews, trees: ValueTrees) -> Estimates:
 
 
 def held_out_estimates(
-    rows: Sequence[RowViews], tasks: Sequence[str], kind: ValueTrees, seed: int
+    rows: Sequence[RowViews], clusters: Sequence[str], kind: ValueTrees, seed: int
 ) -> list[Estimates]:
-    """For each row the estimates of answer trees that did not see its task."""
+    """For each row the estimates of answer trees that did not see its cluster."""
     found: dict[int, Estimates] = {}
-    for rest, fold in task_folds(tasks, INNER_FOLDS, np.random.default_rng([seed, 2])):
+    for rest, fold in cluster_folds(clusters, INNER_FOLDS, np.random.default_rng([seed, 2])):
         trees = replace(kind, answer=fit_answer(rows, rest, kind, seed))
         for place in fold.tolist():
             found[place] = estimates_of(rows[place], trees)

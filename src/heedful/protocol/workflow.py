@@ -8,6 +8,8 @@ import msgspec
 
 from heedful.errors import LockError, LogprobError, RequestError, UsageError
 from heedful.ports import Model
+from heedful.protocol.cluster_file import locked_clusters, study_clusters
+from heedful.protocol.clusters import Clusters
 from heedful.protocol.endpoint_probe import probe
 from heedful.protocol.events import (
     CHOSE,
@@ -49,6 +51,7 @@ async def record(
     if side == "fit" and space.lock.exists():
         return await locked_ledger(space, setup, model, retry_failed)
     await refuse_senseless_logprobs(setup, model)
+    study_clusters(space, setup)
     recording = recording_of(setup, side, retry_failed=retry_failed)
     return await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
 
@@ -133,7 +136,7 @@ def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
         refuse_looked_at(space, certifying_tasks(table, settings))
         result = replace(fit_within_limit(table, banks, settings), unlimited=result)
     result = replace(result, passes=passes_digest(Ledger(space.ledger), "fit"))
-    result = replace(result, made_of=fit_digest(setup, result))
+    result = replace(result, made_of=fit_digest(setup, result, study_clusters(space, setup)))
     if settings.harm_limit is not None and result.made_of not in harm_choices(space.events):
         log_event(space.events, CHOSE, "", now(), made_of=result.made_of)
     write_json(space.fit, to_fields(result))
@@ -149,7 +152,7 @@ def refuse_looked_at(space: Workspace, certifying: Set[str]) -> None:
         )
 
 
-def fit_digest(setup: StudySetup, fitted: FitResult) -> str:
+def fit_digest(setup: StudySetup, fitted: FitResult, clusters: Clusters) -> str:
     """A digest of a fit result and of everything it depends on besides the passes."""
     study = setup.study
     return digest_of(
@@ -159,6 +162,7 @@ def fit_digest(setup: StudySetup, fitted: FitResult) -> str:
             "banks": {name: msgspec.to_builtins(study.sources[name]) for name in setup.banks},
             "rows": [item.id for item in setup.splits.fit],
             "seeds": study.seeds,
+            "clusters": clusters.digest,
         }
     )
 
@@ -181,8 +185,8 @@ def refuse_stale(table: Table, setup: StudySetup) -> None:
 
 
 def side_table(space: Workspace, setup: StudySetup, side: Side) -> Table:
-    items = setup.splits.asked(side)
-    return read_table(Ledger(space.ledger), side, [item.id for item in items], setup.study.seeds)
+    tasks, clusters = [item.id for item in setup.splits.asked(side)], study_clusters(space, setup)
+    return read_table(Ledger(space.ledger), side, tasks, setup.study.seeds, clusters)
 
 
 async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
@@ -193,7 +197,8 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
     ledger = Ledger(space.ledger)
     if fitted.passes != passes_digest(ledger, "fit"):
         raise LockError("passes were recorded after the policy was chosen: run heedful study fit again")
-    if fitted.made_of != fit_digest(setup, fitted):
+    clusters = study_clusters(space, setup)
+    if fitted.made_of != fit_digest(setup, fitted, clusters):
         raise LockError(
             f"the study or {space.fit} was changed after the policy was chosen: run heedful study fit again"
         )
@@ -204,7 +209,7 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
         )
     choices = len(harm_choices(space.events))
     earlier = earlier_ledger(space, setup)
-    lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, choices, now(), earlier)
+    lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, clusters, choices, now(), earlier)
     log_event(space.events, LOCKED, lock.lock, lock.locked_at)
     write_lock(space.lock, lock)
     return lock
@@ -214,6 +219,7 @@ async def verify_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock
     """The lock, if nothing changed since it was made."""
     lock = read_lock(space.lock)
     refuse_moved(lock, setup, model.traits, await probe(model), Ledger(space.ledger))
+    locked_clusters(space, lock)
     events_of(space.events, lock.lock)
     return lock
 

@@ -40,6 +40,10 @@ class Workspace:
         return self.folder / "lock.json"
 
     @property
+    def clusters(self) -> Path:
+        return self.folder / "clusters.json"
+
+    @property
     def events(self) -> Path:
         """The event log; a study that has one under its earlier name, journal.jsonl, keeps it."""
         earlier = self.folder / "journal.jsonl"

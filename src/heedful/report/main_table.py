@@ -45,6 +45,12 @@ def main_table(evaluation: Evaluation) -> ReportTable:
         if evaluation.tasks < evaluation.heedful.n
         else ""
     )
+    repeats = (
+        f" Intervals and p count {evaluation.clusters} different questions: repeated questions and "
+        "near-duplicates count as one."
+        if evaluation.clusters < evaluation.tasks
+        else ""
+    )
     return ReportTable(
         name="main",
         title="All arms on the test side",
@@ -55,7 +61,7 @@ def main_table(evaluation: Evaluation) -> ReportTable:
             f"{_legend(evaluation)} "
             "Helps: wrong without memory, right with the arm. Hurts: the reverse. p: exact McNemar test. "
             "An oracle picks a right answer wherever one was available; it is a bound, not a policy."
-            f"{closed}{absent}{seeds}"
+            f"{closed}{absent}{seeds}{repeats}"
         ),
         head=MAIN_HEAD,
         rows=tuple(rows),

@@ -2,6 +2,7 @@
 
 from heedful.evaluation.cost import Spend
 from heedful.evaluation.evaluate import Evaluation
+from heedful.protocol.clusters import Clusters
 from heedful.protocol.events import OPENED
 from heedful.protocol.fit_result import HarmCertificate
 from heedful.report.phrases import (
@@ -29,6 +30,12 @@ def alarms(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"{evaluation.lock.test_passes:,} passes of the test side had been recorded before the policy "
             "was locked; they may have influenced it."
+        )
+    if both := evaluation.repeats.straddling:
+        repeated = sum(len(cluster.test) for cluster in both)
+        sentences.append(
+            f"The fit side also asks the questions of {repeated} of {evaluation.tasks} test rows, word for "
+            "word or nearly; they are not new to the policy."
         )
     for side, counts in evaluation.failed.items():
         if counts:
@@ -86,6 +93,7 @@ def locked_table(evaluation: Evaluation) -> ReportTable:
         ("rows", f"{sides}; seeds {', '.join(map(str, lock.seeds))}"),
         ("entries dropped because their question is asked", dropped or "none"),
         ("planned statistics", "; ".join(lock.statistics)),
+        *([("repeated questions", _repeats(evaluation.repeats))] if evaluation.repeats.questions else []),
         *([("heedful commit", lock.code.checkout)] if lock.code and lock.code.checkout else []),
         *((f"digest of {name}", digest) for name, digest in lock.digests.items()),
     ]
@@ -97,6 +105,18 @@ def locked_table(evaluation: Evaluation) -> ReportTable:
         rows=tuple(rows),
         words=frozenset({1}),
     )
+
+
+def _repeats(repeats: Clusters) -> str:
+    """How many questions are asked more than once, and how they were found."""
+    rows = sum(len(cluster.fit) + len(cluster.test) for cluster in repeats.clusters)
+    searched = (
+        "only equal texts were searched for, because the weights of all-minilm-l6-v2 were missing"
+        if repeats.near is None
+        else f"equal texts, and texts with a similarity of {repeats.near:g} or more"
+        + (" and the same numbers" if repeats.same_numbers else "")
+    )
+    return f"{len(repeats.clusters)} clusters of {rows} rows count once each ({searched})"
 
 
 def model_name(evaluation: Evaluation) -> str:

@@ -44,6 +44,7 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
         "policy": policy_fields(without_trees(lock.policy)),
         "policy_in_words": policy_words(lock.policy),
         "questions": evaluation.tasks,
+        "clusters": _clusters(evaluation),
         "seeds": list(lock.seeds),
         "missing": list(evaluation.missing),
         "failed_passes": {side: dict(counts) for side, counts in evaluation.failed.items()},
@@ -95,6 +96,19 @@ def _details(evaluation: Evaluation) -> dict[str, Any]:
             "optimism": story.optimism,
             "notes": list(story.notes),
         },
+    }
+
+
+def _clusters(evaluation: Evaluation) -> dict[str, Any] | None:
+    """The repeated questions of the study; None if its questions were never compared."""
+    repeats = evaluation.repeats
+    if not repeats.questions:
+        return None
+    return {
+        "test": evaluation.clusters,
+        "repeated": len(repeats.clusters),
+        "straddling": len(repeats.straddling),
+        "near": repeats.near,
     }
 
 
