@@ -78,6 +78,23 @@ def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(
     assert (status["locked"], status["seconds_left"]) == (True, 0)
     assert heedful("study", "verify", str(out), "--json").json["moved"] == []
     assert heedful("study", "fit", str(out), "--json").json["rows"] == 12
+    assert found["crossfit"] is None
+    folded = heedful("study", "crossfit", str(out), "--folds", "3", "--json")
+    assert (folded.json["n"], folded.json["accuracy"], folded.json["hurts"]) == (24, 1, 0)
+    assert "fold 3 of 3" in folded.err
+    assert "cross-fitted: the study's procedure" in heedful("study", "crossfit", str(out)).out
+    after = heedful("study", "report", str(out), "--json").json
+    assert after["crossfit"]["delta"]["value"] == 1
+    assert after["arms"] == found["arms"], "the locked test stays what it was"
+
+
+def test_crossfit_refuses_a_study_whose_test_side_is_closed(heedful: Heedful, study: Path, out: Path) -> None:
+    heedful("study", "record", str(study), "--out", str(out))
+    one_sentence(heedful("study", "crossfit", str(out)), 2, "heedful study lock")
+    heedful("study", "fit", str(out))
+    heedful("study", "lock", str(out))
+    one_sentence(heedful("study", "crossfit", str(out)), 2, "heedful study test")
+    assert not (out / "crossfit.json").exists()
 
 
 def one_sentence(done: Done, code: int, *says: str) -> None:

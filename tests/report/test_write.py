@@ -12,12 +12,15 @@ import pytest
 
 from heedful import LockError, UsageError
 from heedful.decisions import read_policy
+from heedful.evaluation.study_data import read_study_data
+from heedful.protocol.crossfit import join_sides
+from heedful.protocol.crossfit_file import crossfit_study
 from heedful.protocol.events import log_event
 from heedful.protocol.ledger import Ledger, written_row
 from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.report.write import write_report
 from heedful.types import Policy
-from tests.evaluation.making import SAID, lock_of, make_study
+from tests.evaluation.making import SAID, SETTINGS, lock_of, make_study
 from tests.evaluation.recount import decide, recount, rows_of
 from tests.report.conftest import ReportedStudy
 
@@ -342,3 +345,30 @@ def test_repeated_questions_count_once_in_intervals_and_are_reported(
     assert "The fit side also asks the questions of 1 of 120 test rows" in text
     assert "Intervals and p count 100 different questions" in text
     assert "21 clusters of 42 rows count once each" in read(space, "report.html")
+
+
+def test_the_cross_fitted_evaluation_stands_beside_the_locked_test(
+    one_bank: ReportedStudy, tmp_path: Path
+) -> None:
+    space = Workspace(tmp_path / "folded")
+    shutil.copytree(one_bank[0].folder, space.folder)
+    data = read_study_data(space)
+    table = join_sides({"fit": data.fit.table, "test": data.test.table}, data.repeats)
+    found = crossfit_study(space, data.lock, table, SETTINGS, 3, lambda done, total: None)
+    report = write_report(space)
+    assert one_bank[1].summary["crossfit"] is None
+    fields = ("n", "accuracy", "p", "helps", "hurts", "calls")
+    assert {name: report.summary["crossfit"][name] for name in fields} == {
+        name: getattr(found.procedure, name) for name in fields
+    }
+    assert report.summary["arms"] == one_bank[1].summary["arms"]
+    text = read(space, "report.md")
+    mine = report.summary["arms"]["heedful"]
+    rows = [line for line in text.splitlines() if "locked policy on the test side" in line]
+    assert len(rows) == 1
+    assert f"{100 * mine['accuracy']:.1f}%" in rows[0]
+    assert "| cross-fitted: the study's procedure | 240 |" in text
+    assert "Cross-fitted evaluation" in read(space, "report.html")
+    write_json(space.clusters, {"questions": "q", "clusters": [{"fit": ["fit-000"], "test": ["test-000"]}]})
+    assert write_report(space).summary["crossfit"] is None
+    assert "run heedful study crossfit again" in read(space, "report.md")

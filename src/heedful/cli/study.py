@@ -14,6 +14,7 @@ from heedful.cli.recording_progress import recording_progress
 
 if TYPE_CHECKING:
     from heedful.ports import Model
+    from heedful.protocol.crossfit_file import Crossfit
     from heedful.protocol.fit_result import FitResult
     from heedful.protocol.lock import Lock
     from heedful.protocol.setup import StudySetup
@@ -120,6 +121,31 @@ def status(place: Place, data: Data = None, out: Out = None, json: Json = False)
 
 
 @app.command()
+def crossfit(
+    place: Annotated[Path, typer.Argument(help="The folder of a tested study.", metavar="STUDY")],
+    data: Data = None,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
+    json: Json = False,
+) -> None:
+    """Repeat the choice of a policy over folds of all rows; no policy judges a row that it was fitted on."""
+    from heedful.extras import require
+    from heedful.protocol.crossfit_file import crossfit_fields
+    from heedful.protocol.workspace import open_workspace
+
+    require("study")
+    space = open_workspace(place, None)
+    found = _crossfit(space, data, folds)
+    if json:
+        print_json(crossfit_fields(found))
+        return
+    from heedful.report.crossfit_table import folds_table
+    from heedful.report.report_table import plain_text
+
+    result().print(plain_text(folds_table(found, {})), markup=False, soft_wrap=True)
+    say(f"written: {space.crossfit}; heedful study report shows it beside the locked test")
+
+
+@app.command()
 def report(place: Place, json: Json = False) -> None:
     """Rebuild the report from ledger and lock: HTML, Markdown, LaTeX and JSON."""
     from heedful.protocol.workspace import open_workspace
@@ -195,6 +221,26 @@ def _lock(space: "Workspace", setup: "StudySetup", model: "Model") -> "Lock":
     from heedful.protocol.workflow import lock_study
 
     return asyncio.run(lock_study(space, setup, model))
+
+
+def _crossfit(space: "Workspace", data: Path | None, folds: int) -> "Crossfit":
+    from heedful.evaluation.study_data import read_study_data
+    from heedful.protocol.cluster_file import write_clusters
+    from heedful.protocol.crossfit import join_sides
+    from heedful.protocol.crossfit_file import crossfit_study
+    from heedful.protocol.setup import prepare
+    from heedful.protocol.study import read_study
+
+    tested = read_study_data(space)
+    if not space.clusters.exists():  # a lock from before there were clusters
+        write_clusters(space, prepare(space.study, data))
+        tested = read_study_data(space)
+    table = join_sides({"fit": tested.fit.table, "test": tested.test.table}, tested.repeats)
+
+    def show(done: int, total: int) -> None:
+        say(f"fold {done} of {total}")
+
+    return crossfit_study(space, tested.lock, table, read_study(space.study).fit, folds, show)
 
 
 def _report(space: "Workspace", json: bool) -> None:

@@ -14,6 +14,7 @@ from heedful.evaluation.oracle import Oracle, find_oracle
 from heedful.evaluation.study_data import StudyData
 from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
 from heedful.protocol.clusters import Clusters
+from heedful.protocol.crossfit_file import Crossfit
 from heedful.protocol.events import StudyEvent
 from heedful.protocol.lock import Lock
 from heedful.types import Side
@@ -43,6 +44,8 @@ class Evaluation:
     clusters: int
     """Clusters of the test questions: the independent observations."""
     repeats: Clusters
+    crossfit: Crossfit | None
+    crossfit_outdated: bool
     arms: tuple[Arm, ...]
     oracle: Oracle
     alternatives: tuple[Alternative, ...]
@@ -85,6 +88,8 @@ def evaluate(data: StudyData) -> Evaluation:
         tasks=len(set(data.test.table.tasks)),
         clusters=len(set(data.clusters)),
         repeats=data.repeats,
+        crossfit=data.crossfit,
+        crossfit_outdated=data.crossfit_outdated,
         arms=arms,
         oracle=find_oracle(data, policy),
         alternatives=_alternatives(data, arms),

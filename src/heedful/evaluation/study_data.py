@@ -9,6 +9,7 @@ import numpy as np
 from heedful.errors import LockError, UsageError
 from heedful.protocol.cluster_file import locked_clusters
 from heedful.protocol.clusters import Clusters
+from heedful.protocol.crossfit_file import Crossfit, inputs_digest, read_crossfit
 from heedful.protocol.events import OPENED, RECORDED, WENT_ON, StudyEvent, events_of, read_events
 from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.lock import Lock, read_lock
@@ -34,6 +35,10 @@ class StudyData:
     """All passes decoded for the study's rows, including incomplete sources and earlier prompts."""
     failed: Mapping[Side, Mapping[str, int]]
     """Passes that the endpoint refused, by side and source; they count as no answer."""
+    crossfit: Crossfit | None
+    """The cross-fitted result, if it was computed from these passes."""
+    crossfit_outdated: bool
+    """Whether there is one that was computed from other passes, and is left out."""
     damaged: int
     """Damaged rows of the ledger, which were skipped."""
 
@@ -91,6 +96,8 @@ def read_study_data(space: Workspace) -> StudyData:
     clusters = locked_clusters(space, lock)
     fit, test = (Replayer(_side(ledger, side, lock, clusters)) for side in SIDES)
     _refuse_other_test_passes(space, lock.lock, ledger)
+    crossfit = read_crossfit(space)
+    current = crossfit is None or crossfit.made_of == inputs_digest(space, lock)
     return StudyData(
         lock=lock,
         repeats=clusters,
@@ -99,6 +106,8 @@ def read_study_data(space: Workspace) -> StudyData:
         test=test,
         passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
         failed={side: _failed(ledger, side, lock) for side in SIDES},
+        crossfit=crossfit if current else None,
+        crossfit_outdated=not current,
         damaged=len(ledger.damage),
     )
 

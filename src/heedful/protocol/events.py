@@ -10,12 +10,13 @@ import msgspec
 from heedful.errors import LockError
 from heedful.protocol.workspace import write_text
 
-CHOSE, LOCKED, OPENED, WENT_ON, RECORDED = (
+CHOSE, LOCKED, OPENED, WENT_ON, RECORDED, CROSSFITTED = (
     "chose a policy under a harm limit",
     "locked",
     "opened the test side",
     "went on recording the test side",
     "recorded the whole test side",
+    "cross-fitted on the rows of both sides",
 )
 """The kinds of events; the first is logged before a lock exists. Published files hold these strings."""
 

@@ -44,6 +44,10 @@ class Workspace:
         return self.folder / "clusters.json"
 
     @property
+    def crossfit(self) -> Path:
+        return self.folder / "crossfit.json"
+
+    @property
     def events(self) -> Path:
         """The event log; a study that has one under its earlier name, journal.jsonl, keeps it."""
         earlier = self.folder / "journal.jsonl"

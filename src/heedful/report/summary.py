@@ -8,6 +8,7 @@ from typing import Any
 from heedful.decisions import policy_fields, without_trees
 from heedful.evaluation.arm_results import Arm, PairedChange
 from heedful.evaluation.evaluate import Evaluation
+from heedful.protocol.crossfit_file import crossfit_fields
 from heedful.report.conclusion import conclude
 from heedful.report.phrases import policy_words
 from heedful.report.protocol_tables import model_name
@@ -15,7 +16,7 @@ from heedful.stats.intervals import Interval
 
 
 def summarise(evaluation: Evaluation) -> dict[str, Any]:
-    """The report as an object; programs may rely on the keys down to `test_openings`."""
+    """The report as an object; programs may rely on the keys down to `crossfit`."""
     mine = evaluation.heedful
     return {
         "arms": {arm.name: _arm(arm) for arm in evaluation.every_arm},
@@ -26,6 +27,7 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "model_calls": evaluation.cost.model_calls,
         "rerun_calls": evaluation.cost.rerun.calls,
         "test_openings": evaluation.openings,
+        "crossfit": None if evaluation.crossfit is None else crossfit_fields(evaluation.crossfit),
         **_identity(evaluation),
         **_details(evaluation),
     }

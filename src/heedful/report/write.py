@@ -9,6 +9,7 @@ from heedful.evaluation.study_data import read_study_data
 from heedful.protocol.workspace import Workspace, write_json, write_text
 from heedful.report import comparison_tables, figures, protocol_tables, row_tables, signal_tables
 from heedful.report.conclusion import Conclusion, conclude
+from heedful.report.crossfit_table import crossfit_table
 from heedful.report.latex import latex_report
 from heedful.report.main_table import main_table
 from heedful.report.markdown import markdown_report
@@ -74,12 +75,16 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         comparison_tables.significance_table,
         protocol_tables.cost_table,
     )
-    return [table(evaluation) for table in tables]
+    crossfit = crossfit_table(evaluation)
+    main, *others = (table(evaluation) for table in tables)
+    return [main, *([crossfit] if crossfit else []), *others]
 
 
 def _sections(evaluation: Evaluation) -> list[Section]:
     """The sections of the page below the first screen."""
+    crossfit = crossfit_table(evaluation)
     return [
+        *([(crossfit.title, (crossfit,))] if crossfit else []),
         ("Stronger alternatives", (comparison_tables.alternatives_table(evaluation),)),
         (
             "Components",

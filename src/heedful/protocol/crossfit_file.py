@@ -1,0 +1,98 @@
+"""The file crossfit.json of a study: the cross-fitted result, and what it was computed from."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+import msgspec
+import numpy as np
+
+from heedful.errors import UsageError
+from heedful.protocol.cluster_file import SIDES, locked_clusters
+from heedful.protocol.crossfit import (
+    PROCEDURE,
+    CrossfitArm,
+    OnFold,
+    crossfit,
+    measure_rows,
+)
+from heedful.protocol.events import CROSSFITTED, events_of, log_event
+from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import Lock
+from heedful.protocol.passes_digest import passes_digest
+from heedful.protocol.study import FitSettings
+from heedful.protocol.table import Table
+from heedful.protocol.workflow import now
+from heedful.protocol.workspace import Workspace, read_json, write_json
+from heedful.types import Side, digest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossfit:
+    """The cross-fitted result of a study."""
+
+    procedure: CrossfitArm
+    """Whatever the study's settings choose in each fold."""
+    families: Mapping[str, CrossfitArm]
+    """Other choices from the same fits: without the harm limit, without estimators, with estimators."""
+    folds: int
+    rows: Mapping[Side, int]
+    clusters: int
+    sources: tuple[str, ...]
+    made_of: str
+    """Digest of the lock, the passes of both sides and the clusters."""
+
+
+def crossfit_study(
+    space: Workspace,
+    lock: Lock,
+    table: Table,
+    settings: FitSettings,
+    folds: int,
+    on_fold: OnFold,
+) -> Crossfit:
+    """Cross-fit a tested study on the joined rows of both sides, and write crossfit.json."""
+    banks = [name for name, kind in lock.kinds.items() if kind == "memory" and name in table.columns]
+    arms = {
+        name: measure_rows(table, rows, np.random.default_rng(int(lock.lock[:16], 16)))
+        for name, rows in crossfit(table, banks, settings, folds, on_fold).items()
+    }
+    result = Crossfit(
+        procedure=arms.pop(PROCEDURE),
+        families=arms,
+        folds=folds,
+        rows={side: len(lock.splits[side]) * len(lock.seeds) for side in SIDES},
+        clusters=len(set(table.clusters)),
+        sources=tuple(banks),
+        made_of=inputs_digest(space, lock),
+    )
+    if all(event.event != CROSSFITTED for event in events_of(space.events, lock.lock)):
+        log_event(space.events, CROSSFITTED, lock.lock, now())
+    write_json(space.crossfit, crossfit_fields(result))
+    return result
+
+
+def inputs_digest(space: Workspace, lock: Lock) -> str:
+    """A digest of everything that a cross-fitted result depends on."""
+    ledger, clusters = Ledger(space.ledger), locked_clusters(space, lock)
+    return digest_of([lock.lock, *(passes_digest(ledger, side) for side in SIDES), clusters.digest])
+
+
+def crossfit_fields(result: Crossfit) -> dict[str, object]:
+    """The result as a JSON object, the figures of the procedure first."""
+    whole = asdict(result)
+    procedure = whole.pop("procedure")
+    return {**procedure, **whole}
+
+
+def read_crossfit(space: Workspace) -> Crossfit | None:
+    """The cross-fitted result of a study; None if there is none."""
+    if not space.crossfit.exists():
+        return None
+    raw = read_json(space.crossfit, "")
+    names = [field.name for field in fields(CrossfitArm)]
+    try:
+        return msgspec.convert({**raw, "procedure": {name: raw[name] for name in names}}, Crossfit)
+    except (KeyError, msgspec.ValidationError) as error:
+        raise UsageError(
+            f"{space.crossfit} is not a cross-fitted result ({error}): run heedful study crossfit again"
+        ) from error
