@@ -63,3 +63,24 @@ def test_unused_rows_are_those_that_the_same_split_leaves() -> None:
     assert (unseen.fit, unseen.pool) == (plain.fit, plain.pool)
     with pytest.raises(UsageError, match="lower \\[split\\] unused"):
         split(benchmark, Path(), msgspec.structs.replace(settings, unused=51))
+
+
+class Copies(Hundred):
+    """The last 30 rows of a side repeat the first."""
+
+    def load(self, data: Path, side: Side) -> Sequence[Item]:
+        return [
+            Item(id=f"{side}{at}", question=f"{side} question {at % 70}?", answer="1") for at in range(100)
+        ]
+
+
+def test_an_unused_row_that_repeats_a_fit_question_is_left_out() -> None:
+    settings = SplitSettings(fit=60, test=100, seed=3, unused=1)
+    benchmark = cast(Benchmark, Copies())
+    with pytest.raises(UsageError, match=r"has [0-9]+ rows that this split leaves unused") as error:
+        split(benchmark, Path(), msgspec.structs.replace(settings, unused=40))
+    fresh = int(str(error.value).split(" has ")[1].split()[0])
+    found = split(benchmark, Path(), msgspec.structs.replace(settings, unused=fresh))
+    asked = ({item.question for item in side} for side in (found.fit, found.test))
+    assert set.intersection(*asked) == set()
+    assert 0 < fresh < 40

@@ -5,7 +5,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.benchmarks.items import bare_question, normal_question
+from heedful.benchmarks.items import bare_question, normal_question, with_choices
 from heedful.errors import UsageError
 from heedful.ports import Benchmark
 from heedful.protocol.study import SplitSettings
@@ -66,19 +66,21 @@ def split(benchmark: Benchmark, data: Path, settings: SplitSettings) -> Splits:
     pooled = len(fit) - settings.pool
     if settings.unused is not None:
         left = [*fit[asked:pooled], *(() if settings.test is None else shuffled[settings.test :])]
-        chosen = _unused(left, settings, benchmark.name)
+        chosen = _unused(left, fit[:asked], settings, benchmark.name)
     return Splits(fit=fit[:asked], test=chosen, pool=fit[pooled:], test_side=test)
 
 
-def _unused(left: Sequence[Item], settings: SplitSettings, name: str) -> list[Item]:
-    """Rows that the split leaves unused, drawn by seed."""
+def _unused(left: Sequence[Item], fit: Sequence[Item], settings: SplitSettings, name: str) -> Sequence[Item]:
+    """Rows that the split leaves unused, drawn by seed; a row that repeats a fit question is left out."""
     assert settings.unused is not None, "the caller asks for unused rows"
-    if settings.unused > len(left):
+    known = {normal_question(with_choices(item)) for item in fit}
+    drawn = [i for i in _shuffled(left, settings.seed) if normal_question(with_choices(i)) not in known]
+    if settings.unused > len(drawn):
         raise UsageError(
-            f"{name} has {len(left)} rows that this split leaves unused; {settings.unused} to ask are too "
+            f"{name} has {len(drawn)} rows that this split leaves unused; {settings.unused} to ask are too "
             "many: lower [split] unused"
         )
-    return _shuffled(left, settings.seed)[: settings.unused]
+    return drawn[: settings.unused]
 
 
 def _holds(entry: Entry, asked: Set[str], long: Sequence[str]) -> bool:

@@ -209,7 +209,8 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
         )
     choices = len(harm_choices(space.events))
     earlier = earlier_ledger(space, setup)
-    lock = make_lock(setup, model.traits, await probe(model), ledger, fitted, clusters, choices, now(), earlier)
+    probed = await probe(model)
+    lock = make_lock(setup, model.traits, probed, ledger, fitted, clusters, choices, now(), earlier)
     log_event(space.events, LOCKED, lock.lock, lock.locked_at)
     write_lock(space.lock, lock)
     return lock
