@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from heedful import Policy
+from heedful import Entry, Policy
 from heedful.experiments.study_evidence import table_evidence
+from heedful.governance.evidence import standings
 from heedful.protocol.table import Column, Table, make_column
 from heedful.records import PassRecord, RecallRef
 
@@ -58,6 +59,11 @@ def test_a_policy_that_does_not_ask_the_source_leaves_every_row() -> None:
     assert found("worked", Policy(threshold=0.0, sources=("rule",), guards=())) == found("worked")
 
 
-def test_copies_of_a_question_are_evidence_for_one_task() -> None:
+def test_the_first_copy_of_a_question_is_the_evidence() -> None:
     copies = replace(TABLE, cluster_of={"t1": "t1", "t2": "t1"})
-    assert [one.task for one in table_evidence(copies, "worked")] == ["t0", "t1", "t1", "t3"]
+    entry = Entry(id="of rule", text="", kind="rule")
+    evidence = [replace(one, version=entry.digest) for one in table_evidence(copies, "rule")]
+    (plain,) = standings([entry], evidence)
+    (once,) = standings([entry], evidence, cluster_of=copies.cluster_of)
+    assert list(plain.utilities) == [-1, 0, 1, 1]
+    assert list(once.utilities) == [-1, 0, 1]

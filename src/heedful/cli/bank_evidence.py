@@ -67,7 +67,8 @@ def read_bank_evidence(
             f"bank {bank!r} has none of the entries that the study recalled from {name!r}: "
             "choose the bank that the study used, or set --source"
         )
-    return BankEvidence(entries=entries, evidence=evidence, credit=recorded_credit(space, table, name))
+    credit = recorded_credit(space, table, name)
+    return BankEvidence(entries=entries, evidence=evidence, credit=credit, cluster_of=table.cluster_of)
 
 
 def group_fields(group: "GroupStanding", utilities: Sequence[float]) -> dict[str, Any]:

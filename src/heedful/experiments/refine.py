@@ -101,7 +101,7 @@ async def refine(
     for number in range(1, iterations + 1):
         last = rounds[-1]
         evidence = table_evidence(last.seen, source, last.policy)
-        judged = review(standings(last.entries, evidence), terms)
+        judged = review(standings(last.entries, evidence, cluster_of=last.seen.cluster_of), terms)
         spared = judged.spared
         if not judged.going:
             break

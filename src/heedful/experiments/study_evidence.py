@@ -29,8 +29,6 @@ def evidence_table(space: Workspace, source: str) -> Table:
 def table_evidence(table: Table, source: str, policy: Policy | None = None) -> list[Evidence]:
     """For each recalled entry on every routed row: right with the source minus right without it.
 
-    Rows of one cluster count as one task, named by the cluster.
-
     Routed rows are those on which the policy asks the source after the first pass; for other policies,
     or none, all rows on which the source decoded a pass.
     """
@@ -42,7 +40,7 @@ def table_evidence(table: Table, source: str, policy: Policy | None = None) -> l
         Evidence(
             entry=recall.entry,
             version=recall.version,
-            task=table.clusters[at],
+            task=table.tasks[at],
             utility=float(column.right[at]) - float(plain.right[at]),
         )
         for at in routed.nonzero()[0]
