@@ -16,6 +16,8 @@ from heedful.protocol.crossfit import (
     join_sides,
     measure_rows,
 )
+from heedful.protocol.fit import fit
+from heedful.protocol.harm import fit_within_limit
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import VALUE
 from heedful.protocol.table import Ints, Table, cluster_folds, make_column
@@ -81,6 +83,14 @@ def test_with_a_harm_limit_the_choice_without_it_is_judged_too(rows: Table) -> N
     assert found[PROCEDURE].right.tolist() == rows.column("none").right.tolist(), "nothing can be certified"
     unlimited = crossfit(rows, ["bank"], SMALL, FOLDS, nobody)[PROCEDURE]
     assert found[UNLIMITED].policies == unlimited.policies
+
+
+def test_a_fold_is_fitted_as_the_study_is(rows: Table) -> None:
+    assert fitted_policies(rows, ["bank"], SMALL)[PROCEDURE] == fit(rows, ["bank"], SMALL).policy
+    limited = replace(SMALL, harm_limit=0.2)
+    found = fitted_policies(rows, ["bank"], limited)
+    assert found[PROCEDURE] == fit_within_limit(rows, ["bank"], limited).policy
+    assert found[PROCEDURE].sources, "20% can be certified"
 
 
 def test_threshold_and_value_policies_are_judged_side_by_side(rows: Table) -> None:
