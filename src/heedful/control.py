@@ -24,7 +24,6 @@ from heedful.stages.confidence import Signal
 from heedful.stages.feasibility import (
     looks_at_confidence,
     measured_signal,
-    needs_similarity,
     refuse_infeasible,
 )
 from heedful.stages.route import choose_route
@@ -32,6 +31,7 @@ from heedful.stages.value import (
     Estimates,
     Step,
     chosen_by_value,
+    compares_meanings,
     explained_answers,
     explained_step,
     sources_to_ask,
@@ -84,7 +84,8 @@ class Controller:
         object.__setattr__(self, "guards", ChainMap(dict(self.guards), cast(dict[str, Guard], GUARDS)))
         critics = [name for name, source in self.sources.items() if source.memory_free_first]
         refuse_infeasible(self.policy, self.model.traits, self.sources, critics, self.guards)
-        if needs_similarity(self.policy) and self.similarity is None:
+        value = self.policy.value
+        if value is not None and compares_meanings(value.trees) and self.similarity is None:
             raise PolicyError(
                 "the policy compares answers by their meaning: set similarity to "
                 "heedful.memory.answer_similarity"
@@ -148,7 +149,7 @@ class Controller:
         """Ask while the expected gain exceeds the cost, then choose the likeliest answer (eq. 3)."""
         policy = self.policy
         names = (policy.first, *policy.sources)
-        similar = None if self.similarity is None else run.likeness(self.similarity)
+        similar = run.likeness(self.similarity) if compares_meanings(rule.trees) else None
         estimates = Estimates(trees=rule.trees, views={0: view_of(so_far.first)}, similar=similar)
         spent_up = out_of_budget(policy.budget, spent)
         left = 0 if spent_up else passes_left(policy.budget, spent)
@@ -305,12 +306,13 @@ class Run:
             faults.append(Fault(stage=stage, error=f"{type(error).__name__}: {error}"))
             self.faults += faults
 
-    def likeness(self, similar: Similarity) -> Similarity:
+    def likeness(self, similar: Similarity | None) -> Similarity:
         """A similarity that counts as missing where it fails."""
 
         def measured(one: str, other: str) -> float:
             found = MISSING
             with self.surviving("similarity"):
+                assert similar is not None, "a controller is not made without a similarity that it needs"
                 found = similar(one, other)
             return found  # noqa: RET504 - a fault leaves it missing
 

@@ -8,7 +8,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import read_lock
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
-from heedful.stages.feasibility import needs_similarity
+from heedful.stages.value import compares_meanings
 from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -20,7 +20,7 @@ def test_a_shipped_prior_speaks_the_features_of_this_version(name: str) -> None:
     assert (prior.card.name, prior.trees.origin) == (name, name)
     assert (prior.trees.answer.features, prior.trees.gain.features) == (ANSWER_FEATURES, GAIN_FEATURES)
     assert not prior.trees.by_source, "a prior knows no source of another study"
-    assert not needs_similarity(arms.value(prior.trees, ["bank"]))
+    assert not compares_meanings(prior.trees)
     assert prior.card.held_out
     for gain in prior.card.held_out:
         assert gain.accuracy > gain.base, "a prior that does not transfer is not shipped"

@@ -18,6 +18,7 @@ from heedful import (
     UsageError,
 )
 from heedful.evaluation.study_data import read_study_data
+from heedful.memory.likeness import similarity_if_present
 from heedful.models.scripted import SCRIPTED, Reply
 from heedful.protocol.events import read_events
 from heedful.protocol.fit_result import read_fit
@@ -383,7 +384,13 @@ def test_a_value_policy_is_fitted_locked_tested_and_reported(study: Path) -> Non
     assert "while the expected gain in accuracy exceeds 1.0% per call" in report.summary["policy_in_words"]
     assert "value" not in report.summary["policy"], "the trees are in the lock, not in the report"
     sources = setup.sources("test", 0)
-    live = Controller(model=model, policy=lock.policy, sources=sources, patience=None)
+    live = Controller(
+        model=model,
+        policy=lock.policy,
+        sources=sources,
+        patience=None,
+        similarity=similarity_if_present(),
+    )
     replayed = Replayer(side_table(space, setup, "test")).replay(lock.policy)
     for at, item in enumerate(setup.splits.test[:20]):
         outcome = live.answer_sync(setup.benchmark.task(item))

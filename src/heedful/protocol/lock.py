@@ -29,6 +29,8 @@ PLANNED = (
     "AUC of second-pass confidence for helps against hurts, per bank",
     "Platt scaling fitted on the fit side: ECE, Brier, NLL, raw and scaled",
 )
+PLANNED_BY_TASK = tuple(line.replace("clusters of questions", "tasks") for line in PLANNED)
+"""Of locks without clusters, in which every task is a cluster of its own."""
 NOT_IN_EARLY_LOCKS = ("grading", "fit settings", "statistics")
 """Digests that the locks of the first published results lack."""
 
@@ -192,6 +194,8 @@ def moved(
     same = before is probed if before is None or probed is None else before.same(probed)
     locked = {name: digest for name, digest in lock.digests.items() if name != "code"}
     now = digests(setup, model, ledger, lock.policy)
+    if not lock.clusters:
+        now["statistics"] = digest_of(list(PLANNED_BY_TASK))
     if has_fit_passes(locked, ledger):
         now["fit passes"] = locked["fit passes"]
     missing = {name for name in NOT_IN_EARLY_LOCKS if name not in locked}

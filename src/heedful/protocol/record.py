@@ -69,18 +69,21 @@ class Recorder:
     async def run(self, slots: int) -> None:
         """Decode every missing pass, `slots` at once, the longest questions first to keep the tail short.
 
-        The memory-free passes of a question come one after another: they repeat or extend its first prompt,
-        which the engine then has in its cache. Banks follow, one after another, so that an interrupted
-        recording has complete arms.
+        One source comes after another, so that an interrupted recording has complete arms. But the other
+        memory-free passes of a question stay together: they repeat or extend its first prompt, which the
+        engine then has in its cache.
         """
         self._tell()
         items = sorted(self.recording.items, key=lambda item: -len(item.question))
         seeds = list(self.recording.sources)
         sources = self.recording.sources[seeds[0]]
         banks = [name for name, source in sources.items() if "bank" in source.spec]
-        free = [name for name in sources if name not in banks]
-        await self._work([[(s, name, item) for name in free] for s in seeds for item in items], slots)
-        await self._work([[(s, name, item)] for name in banks for s in seeds for item in items], slots)
+        first, *free = [name for name in sources if name not in banks]
+        rows = [(seed, item) for seed in seeds for item in items]
+        await self._work([[(seed, first, item)] for seed, item in rows], slots)
+        chains = [[(seed, name, item)] for name in banks for seed, item in rows]
+        chains += [[(seed, name, item) for name in free] for seed, item in rows if free]
+        await self._work(chains, slots)
         self._keep_unsettled()
 
     async def _work(self, chains: Sequence[Sequence[tuple[int, str, Item]]], slots: int) -> None:

@@ -13,7 +13,7 @@ from heedful.stages.accept import needs_confidence
 from heedful.stages.answer import same_answer
 from heedful.stages.calibrate import features_of, probability
 from heedful.stages.feasibility import looks_at_confidence, measured_signal
-from heedful.stages.value import Estimates
+from heedful.stages.value import Estimates, compares_meanings
 from heedful.stages.value_features import Similarity
 from heedful.types import LEAST_SURE, Calibrator, Policy, ValueRule, ValueTrees
 
@@ -126,7 +126,8 @@ class Replayer:
         key = policy.first, policy.sources, id(trees)
         if key not in self._valued:
             rows = row_views(self.table, self.first(policy.first), policy.sources)
-            found = [Estimates(trees=trees, views=dict(row.views), similar=self._similar) for row in rows]
+            similar = self._similar if compares_meanings(trees) else None
+            found = [Estimates(trees=trees, views=dict(row.views), similar=similar) for row in rows]
             self._valued[key] = trees, found  # the trees too, so that their id stays their own
         return self._valued[key][1]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from heedful.extras import importing
-from heedful.memory.likeness import answer_similarity
+from heedful.memory.likeness import similarity_if_present
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Column, Floats, cluster_folds
 from heedful.protocol.value_replay import RowViews, row_views
@@ -66,7 +66,7 @@ def fit_answer(rows: Sequence[RowViews], places: Iterable[int], kind: ValueTrees
 
 
 def estimates_of(row: RowViews, trees: ValueTrees) -> Estimates:
-    return Estimates(trees=trees, views=dict(row.views), similar=answer_similarity)
+    return Estimates(trees=trees, views=dict(row.views), similar=similarity_if_present())
 
 
 def held_out_estimates(

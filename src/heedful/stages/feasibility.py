@@ -6,9 +6,9 @@ from math import inf, isnan
 from heedful.errors import PolicyError
 from heedful.stages.accept import needs_confidence
 from heedful.stages.confidence import Signal, signal_named
-from heedful.stages.trees import looks_at
-from heedful.stages.value_features import ANSWER_FEATURES, BY_SIMILARITY, GAIN_FEATURES
-from heedful.types import Policy, Traits, ValueRule, ValueTrees
+from heedful.stages.value import with_priors
+from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
+from heedful.types import Policy, Traits, ValueRule
 
 
 def looks_at_confidence(policy: Policy) -> bool:
@@ -62,20 +62,9 @@ def refuse_infeasible(
 def _refuse_other_rule(rule: ValueRule, sources: Collection[str]) -> None:
     if len(rule.costs) != len(sources):
         raise PolicyError(f"the value rule was fitted for {len(rule.costs)} sources, not {len(sources)}")
-    for trees in _all_trees(rule.trees):
+    for trees in with_priors(rule.trees):
         if (trees.answer.features, trees.gain.features) != (ANSWER_FEATURES, GAIN_FEATURES):
             raise PolicyError("the value rule was fitted by another version of heedful: fit it again")
-
-
-def needs_similarity(policy: Policy) -> bool:
-    """Whether a value policy compares answers by their meaning."""
-    rule = policy.value
-    return rule is not None and any(looks_at(trees.answer, BY_SIMILARITY) for trees in _all_trees(rule.trees))
-
-
-def _all_trees(trees: ValueTrees | None) -> list[ValueTrees]:
-    """The trees with the prior that they use."""
-    return [] if trees is None else [trees, *_all_trees(trees.prior)]
 
 
 def _refuse_unknown(what: str, names: Collection[str], known: Collection[str]) -> None:

@@ -4,8 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heedful.stages.calibrate import logistic
-from heedful.stages.trees import strongest_effects, total
-from heedful.stages.value_features import MISSING, PassView, Similarity, answer_features, gain_features
+from heedful.stages.trees import looks_at, strongest_effects, total
+from heedful.stages.value_features import (
+    BY_SIMILARITY,
+    MISSING,
+    PassView,
+    Similarity,
+    answer_features,
+    gain_features,
+)
 from heedful.types import AnswerEstimate, Candidate, GainEstimate, ValueRule, ValueTrees, Verdict
 
 REASONS = 3
@@ -66,6 +73,16 @@ class Estimates:
         source = float(place - 1) if self.trees.by_source else MISSING
         before = MISSING if self.prior is None else self.prior.gain(asked, place)
         return gain_features([self.views[at] for at in asked], self.chances(asked), source, before)
+
+
+def with_priors(trees: ValueTrees | None) -> list[ValueTrees]:
+    """The trees, and the prior that they use."""
+    return [] if trees is None else [trees, *with_priors(trees.prior)]
+
+
+def compares_meanings(trees: ValueTrees) -> bool:
+    """Whether the trees look at the similarity of answers."""
+    return any(looks_at(part.answer, BY_SIMILARITY) for part in with_priors(trees))
 
 
 def price(rule: ValueRule, place: int) -> float:
