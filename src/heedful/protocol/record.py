@@ -15,7 +15,7 @@ from heedful.passes import (
     pass_record,
     recall_refs,
 )
-from heedful.ports import Benchmark, Model, Source
+from heedful.ports import AnswerJudge, Benchmark, Model, Source
 from heedful.protocol.ledger import Ledger, Pass
 from heedful.records import PassRecord
 from heedful.stages.answer import read_answer
@@ -129,7 +129,10 @@ class Recorder:
             status="nothing",
         )
         found = self.ledger.find(self._row(seed, item, wanted))
-        row = None if found is None else as_of_today(found, plan, task, item, benchmark)
+        row = None
+        if found is not None:
+            await judged(found.record, item, benchmark)
+            row = as_of_today(found, plan, task, item, benchmark)
         if row is not None and row.record.status == "failed" and self.recording.retry_failed:
             row = None
         if row is None and plan is not None:
@@ -153,7 +156,9 @@ class Recorder:
         except HeedfulError as error:
             raise type(error)(f"recording {name} for {item.id}: {error}") from error
         self.calls += meter.calls
-        row = self._row(seed, item, pass_record(attempt, source.spec, self.model.traits.fingerprint))
+        record = pass_record(attempt, source.spec, self.model.traits.fingerprint)
+        await judged(record, item, self.recording.benchmark)
+        row = self._row(seed, item, record)
         if failure is None or isinstance(failure, RequestError):
             self._keep_unsettled()
             self._append(row)
@@ -190,6 +195,18 @@ def graded(record: PassRecord, item: Item, benchmark: Benchmark) -> bool:
     return bool(record.answer) and benchmark.grade(record.answer, item)
 
 
+async def judged(record: PassRecord, item: Item, benchmark: Benchmark) -> None:
+    """Ask the judge of a benchmark that has one about a pass."""
+    if record.answer and isinstance(benchmark, AnswerJudge):
+        try:
+            await benchmark.judge(record.answer, item)
+        except ModelError as error:
+            raise ModelError(
+                f"the judge failed on {record.source} for {item.id}: {error}; recorded passes are kept, run "
+                "the same command again"
+            ) from error
+
+
 async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> list[str]:
     """Sources with missing passes, or passes that the recording would replace: a different prompt, model or
     recalls, or an answer that is read or graded differently today."""
@@ -205,6 +222,7 @@ async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> li
                 if source.memory_free_first and baseline is None:
                     continue
                 plan = await source.prepare(task, baseline)
+                await judged(row.record, item, recording.benchmark)
                 digest = pass_digest(source.spec, None if plan is None else plan.prompt)
                 asked = (row.record.prompt, row.record.model) == (digest, fingerprint)
                 if not asked or as_of_today(row, plan, task, item, recording.benchmark) is not row:

@@ -8,6 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from heedful.benchmarks.answer_patterns import Reading
+from heedful.benchmarks.judge import INSTRUCTIONS
+from heedful.benchmarks.metrics import JUDGE
 from heedful.errors import UsageError
 from heedful.memory.bank import RECALL_METHODS
 from heedful.sources.kinds import SOURCES
@@ -28,8 +31,12 @@ class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     test: str = ""
     metric: str = "text"
     instructions: str = ""
+    answer: Reading | None = None
+    """How the answer is found in a reply; None: as the metric needs it."""
     answer_pattern: str | None = None
     max_tokens: Positive = 64
+    judge: "JudgeSettings | None" = None
+    """The model of the metric `judge`."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,6 +51,13 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The embedded model reads every prompt from its start, one request at a time."""
     threads: Positive | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
+
+
+class JudgeSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model that grades; its own endpoint or weights."""
+
+    instructions: str = INSTRUCTIONS
+    max_tokens: Positive = 8
 
 
 class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -177,6 +191,12 @@ def _check(study: Study, file: Path) -> None:
         if bool(own.file) == bool(own.fit) or bool(own.fit) != bool(own.test):
             raise UsageError(f"{file}: [questions] needs file, or fit and test")
         refuse_bad_pattern(Task(question="", answer_pattern=own.answer_pattern))
+        if own.answer is not None and own.answer_pattern is not None:
+            raise UsageError(f"{file}: [questions] has answer and answer_pattern; leave out one")
+        if (own.metric == JUDGE) != (own.judge is not None):
+            raise UsageError(
+                f"{file}: the metric judge needs the table [questions.judge], and no other metric does"
+            )
     if len(set(study.seeds)) < len(study.seeds):
         raise UsageError(f"{file}: seeds lists a seed twice")
     if study.model.repeatable and (study.model.url or study.model.slots != 1):
