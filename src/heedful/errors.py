@@ -9,7 +9,8 @@ HeedfulError                 exit 1, http 500
 │   └── LeakError                               a bank or both sides hold a question that is asked
 ├── ModelError               exit 1, http 502   the model's endpoint failed
 │   ├── RequestError                            it rejects the request's content (400, 422)
-│   └── LogprobError                            its log-probs are missing or invalid
+│   ├── LogprobError                            its log-probs are missing or invalid
+│   └── SignalError                             its reply to a confidence question is unreadable
 └── StoreError               exit 1, http 500   the memory store failed
 """
 
@@ -70,6 +71,10 @@ class RequestError(ModelError):
 
 class LogprobError(ModelError):
     """An endpoint's log-probs are missing or invalid."""
+
+
+class SignalError(ModelError):
+    """A model's reply to a question about its confidence cannot be read."""
 
 
 class StoreError(HeedfulError):

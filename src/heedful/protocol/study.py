@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -51,6 +51,10 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The embedded model reads every prompt from its start, one request at a time."""
     threads: Positive | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
+    headers: Mapping[str, str] = {}
+    """Headers to add to every request; `$NAME` is the value of an environment variable."""
+    extra: Mapping[str, Any] = {}
+    """Body fields to add to every request, such as reasoning_effort."""
 
 
 class JudgeSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,6 +103,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
+USUAL_SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+"""Signals that a fit tries if the study names none; they need log-probs."""
 VALUE = "value"
 """A family that is fitted only where a study names it; it takes a minute on hundreds of rows."""
 
@@ -110,7 +116,7 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """λ of the objective accuracy − λ·calls."""
     folds: Annotated[int, Meta(ge=2)] = 5
     families: tuple[str, ...] = FAMILIES
-    signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+    signals: tuple[str, ...] = USUAL_SIGNALS
     firsts: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """Sources that may decode first; None: no memory and every bank."""
     calibrated: bool = True
@@ -159,11 +165,10 @@ def _check_fit(study: Study, file: Path) -> None:
         raise UsageError(
             f"{file}: a harm limit cannot be certified for the family 'value' yet; leave out one"
         )
-    free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
     for what, given, known in (
         ("families", settings.families, (*FAMILIES, VALUE)),
-        ("signals", settings.signals, free),
+        ("signals", settings.signals, list(SIGNALS)),
         ("firsts", settings.firsts or (), ["none", *banks]),
     ):
         if wrong := [one for one in given if one not in known]:

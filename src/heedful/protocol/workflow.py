@@ -1,13 +1,14 @@
 """The steps of a study: record, fit, lock, test."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
 
-from heedful.errors import LockError, LogprobError, RequestError, UsageError
+from heedful.errors import LockError, UsageError
 from heedful.ports import Model
+from heedful.protocol.asked_signals import named_signals, plan_signals, usable_settings
 from heedful.protocol.endpoint_probe import probe
 from heedful.protocol.events import (
     CHOSE,
@@ -29,11 +30,7 @@ from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, open_workspace, tasks_looked_at, write_json
-from heedful.stages.compose import first_prompt
-from heedful.stages.confidence import check_logprobs
 from heedful.types import Side, digest_of
-
-TRIED_QUESTIONS = 5
 
 
 async def record(
@@ -48,8 +45,8 @@ async def record(
     """Decode the missing passes of a side; only `test` may ask for the test side."""
     if side == "fit" and space.lock.exists():
         return await locked_ledger(space, setup, model, retry_failed)
-    await refuse_senseless_logprobs(setup, model)
-    recording = recording_of(setup, side, retry_failed=retry_failed)
+    plan = await plan_signals(setup, model)
+    recording = recording_of(setup, side, retry_failed=retry_failed, signals=plan.signals)
     return await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
 
 
@@ -80,14 +77,18 @@ async def fill(
     return ledger
 
 
-def recording_of(setup: StudySetup, side: Side, *, retry_failed: bool = False) -> Recording:
-    """Every pass of a side."""
+def recording_of(
+    setup: StudySetup, side: Side, *, retry_failed: bool = False, signals: Sequence[str] | None = None
+) -> Recording:
+    """Every pass of a side; `signals` that ask questions of their own: by default those the study names."""
     return Recording(
         side=side,
         items=setup.splits.asked(side),
         sources={seed: setup.sources(side, seed) for seed in setup.study.seeds},
         benchmark=setup.benchmark,
         retry_failed=retry_failed,
+        signals=named_signals(setup.study.fit) if signals is None else tuple(signals),
+        measured=frozenset(("none", *setup.banks)),
     )
 
 
@@ -105,33 +106,19 @@ def earlier_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
     return None
 
 
-async def refuse_senseless_logprobs(setup: StudySetup, model: Model) -> None:
-    """Stop before recording if the model's log-probs cannot be used; there is no silent fallback.
-
-    A question that the endpoint refuses says nothing about its log-probs, so a few more are tried.
-    """
-    *others, last = (setup.splits.fit or setup.splits.test)[:TRIED_QUESTIONS]
-    for item in (*others, last):
-        try:
-            check_logprobs(await model.decode(first_prompt(setup.benchmark.task(item))))
-            return
-        except LogprobError as error:
-            raise LogprobError(f"nothing was recorded: {error}") from error
-        except RequestError:
-            if item is last:
-                raise
-
-
 def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
     """Choose a policy on the fit side, and write it to fit.json with how it was chosen."""
     table = side_table(space, setup, "fit")
     refuse_stale(table, setup)
     banks = policy_banks(setup, table)
-    settings = setup.study.fit
+    settings = usable_settings(setup.study.fit, table)
     result = fit(table, banks, settings)
     if settings.harm_limit is not None:
         refuse_looked_at(space, certifying_tasks(table, settings))
         result = replace(fit_within_limit(table, banks, settings), unlimited=result)
+    if settings is not setup.study.fit:
+        told = f"The passes have no log-probs; confidence is measured by {', '.join(settings.signals)}."
+        result = replace(result, notes=(*result.notes, told))
     result = replace(result, passes=passes_digest(Ledger(space.ledger), "fit"))
     result = replace(result, made_of=fit_digest(setup, result))
     if settings.harm_limit is not None and result.made_of not in harm_choices(space.events):
@@ -230,13 +217,13 @@ async def open_test_side(
     lock = await verify_lock(space, setup, model)
     if not setup.splits.test:
         raise UsageError(f"{setup.benchmark.name} has no rows on the test side")
-    await refuse_senseless_logprobs(setup, model)
+    plan = await plan_signals(setup, model)
     opened = [
         event.event for event in events_of(space.events, lock.lock) if event.event in (OPENED, RECORDED)
     ]
     resumes = bool(opened) and (retry_failed or opened[-1] == OPENED)
     log_event(space.events, WENT_ON if resumes else OPENED, lock.lock, now())
-    recording = recording_of(setup, "test", retry_failed=retry_failed)
+    recording = recording_of(setup, "test", retry_failed=retry_failed, signals=plan.signals)
     ledger = await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
     log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))
     return lock

@@ -52,8 +52,7 @@ def without_thinking(text: str) -> str:
 
 
 def _answer_span(text: str, pattern: str | None) -> tuple[int, int]:
-    thought = THINKING.match(text)
-    start = thought.end() if thought else 0
+    start = len(text) - len(without_thinking(text))
     if pattern is None:
         return _trimmed(text, start, len(text))
     match = None
