@@ -35,7 +35,8 @@ class Splits:
     def refuse_shared_questions(self) -> None:
         """Refuse a question that is on both sides: the policy would be tested on what it was chosen on."""
         fit = {normal_question(with_choices(item)): item.id for item in (*self.fit, *self.pool)}
-        shared = [(fit.get(normal_question(with_choices(item))), item.id) for item in self.test_side]
+        tested = {item.id: item for item in (*self.test, *self.test_side)}.values()
+        shared = [(fit.get(normal_question(with_choices(item))), item.id) for item in tested]
         if pairs := [f"{one} and {other}" for one, other in shared if one is not None]:
             raise LeakError(
                 f"{len(pairs)} of the questions are on the fit and on the test side ({', '.join(pairs[:3])}; "
