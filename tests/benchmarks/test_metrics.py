@@ -112,6 +112,9 @@ def test_choices_are_letters_whatever_stands_around_them(answer: str, target: st
 def test_text_is_compared_without_case_articles_and_punctuation() -> None:
     assert same_text("The  Blue-Whale!", "blue whale")
     assert not same_text("whale", "blue whale")
+    assert same_text("a", "A")
+    assert not same_text("the", "A")
+    assert not same_text("-", "+")
 
 
 def test_the_other_metrics_are_found_by_name() -> None:

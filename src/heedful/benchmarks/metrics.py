@@ -78,7 +78,8 @@ def contains_text(answer: str, target: str) -> bool:
 
 def _normal(text: str) -> str:
     words = re.sub(r"[^\w\s]", " ", text.casefold()).split()
-    return " ".join(word for word in words if word not in ("a", "an", "the"))
+    left = " ".join(word for word in words if word not in ("a", "an", "the"))
+    return left or " ".join(text.casefold().split())  # an answer such as `A` or `+` is not nothing
 
 
 def json_path(path: str) -> Metric:
