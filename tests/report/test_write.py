@@ -183,7 +183,7 @@ def test_a_study_with_one_bank_says_what_it_lacks(one_bank: ReportedStudy) -> No
 
 
 def test_a_study_without_banks_or_controls_still_reports(tmp_path: Path) -> None:
-    built = write_report(make_study(tmp_path / "bare", n=40, kinds={}))
+    built = write_report(make_study(tmp_path / "bare", n=100, kinds={}))
     assert set(built.summary["arms"]) == {"baseline", "heedful"}
     assert "not recorded" in read(Workspace(tmp_path / "bare"), "report.md")
 
@@ -201,7 +201,7 @@ def test_a_source_that_was_not_recorded_is_named(tmp_path: Path) -> None:
 
 
 def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path: Path) -> None:
-    built = write_report(make_study(tmp_path / "silent", n=60, signals=False))
+    built = write_report(make_study(tmp_path / "silent", n=100, signals=False))
     text = read(Workspace(tmp_path / "silent"), "report.html")
     assert built.summary["components"]["threshold"] is None
     assert "the signal mean was not measured" in text
@@ -209,7 +209,7 @@ def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path: 
 
 
 def test_a_bank_that_changes_nothing_has_too_few_rows_for_an_auc(tmp_path: Path) -> None:
-    space = make_study(tmp_path / "same", n=60, kinds={"retry": "memory"})
+    space = make_study(tmp_path / "same", n=100, kinds={"retry": "memory"})
     built = write_report(space)
     assert built.summary["arms"]["always-retry"]["helps"] == 0
     assert all(found["second"] is None for found in built.summary["separability"])
@@ -233,6 +233,17 @@ def test_what_the_harm_limit_costs_is_told(uncertified: ReportedStudy) -> None:
     assert unlimited["helps"] > unlimited["hurts"] > 0
     assert "Without the harm limit, the fit side would have chosen a policy that was right on " in built.text
     assert "policy without the harm limit" in read(space, "report.md")
+
+
+def test_a_small_study_leaves_out_what_is_only_noise(tmp_path: Path) -> None:
+    built = write_report(make_study(tmp_path / "small", n=99))
+    for name in ("report.html", "report.md", "report.tex"):
+        text = read(Workspace(tmp_path / "small"), name)
+        assert "With fewer than 100 test questions" in text
+        assert "All arms on the test side" in text
+        assert "Calibration" not in text
+        assert "Significance ledger" not in text
+    assert built.summary["calibration"], "the numbers stay in the JSON"
 
 
 def test_seeds_are_pooled_and_tasks_stay_together(tmp_path: Path) -> None:

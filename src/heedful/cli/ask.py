@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import BankName, Json, ModelName, Store, Threads, Url, Weights
+from heedful.cli.model_options import learn_fields, read_extra
+from heedful.cli.options import BankName, Extra, Headers, Json, ModelName, Store, Threads, Url, Weights
 from heedful.cli.output import print_json, result, say
 from heedful.cli.policy import Arm, policy_of
 from heedful.types import Outcome, Placement
@@ -14,8 +15,19 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     bank: BankName = "default",
     arm: Annotated[Arm, typer.Option(help="How memory is used.")] = "choose",
-    signal: Annotated[str, typer.Option(help="How confidence is measured.")] = "mean",
-    threshold: Annotated[float, typer.Option(help="Consult memory below this confidence.")] = -0.1,
+    signal: Annotated[
+        str | None,
+        typer.Option(
+            help="How confidence is measured [default: mean, or agreement without log-probs].",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Consult memory below this confidence [default: that of the signal].", show_default=False
+        ),
+    ] = None,
     margin: Annotated[float, typer.Option(help="Accept a second answer that is surer by this much.")] = 0.0,
     placement: Annotated[Placement, typer.Option(help="Where to put memory in the prompt.")] = "auto",
     recall: Annotated[
@@ -26,13 +38,15 @@ def ask(
     instructions: Annotated[str, typer.Option(help="The system message.")] = "Answer in a few words.",
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum length of an answer in tokens.")] = 64,
     logprobs: Annotated[
-        bool, typer.Option(help="Request log-probs; agreement and ptrue do not need them.")
+        bool, typer.Option(help="Request log-probs; agreement, ptrue and stated do not need them.")
     ] = True,
     patience: Annotated[
         float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")
     ] = 60.0,
     url: Url = None,
     model: ModelName = None,
+    header: Headers = None,
+    extra: Extra = "{}",
     weights: Weights = "smollm2-135m",
     threads: Threads = None,
     store: Store = None,
@@ -44,12 +58,28 @@ def ask(
     from heedful.errors import StoreError
     from heedful.memory import MemoryBank
     from heedful.memory.journal import SqliteJournal
+    from heedful.models.headers import read_headers
     from heedful.models.schemes import ModelOptions
     from heedful.ports import Bank
     from heedful.sources import MemorySource
+    from heedful.stages.confidence import WITHOUT_LOGPROBS, signal_named
     from heedful.types import Task
 
-    policy = policy_of(arm, "memory", signal, threshold, margin)
+    options = ModelOptions(
+        url=url or "",
+        model=model or "",
+        logprobs=logprobs,
+        weights=weights,
+        threads=threads,
+        headers=read_headers(header or ()),
+        extra=read_extra(extra),
+    )
+    if url and signal is None and logprobs and arm in ("gate", "choose"):
+        learn_fields(options)
+    answering = open_model(options)
+    measured = signal_named(signal or ("mean" if answering.traits.logprobs else WITHOUT_LOGPROBS))
+    sure_from = measured.threshold if threshold is None else threshold
+    policy = policy_of(arm, "memory", measured.name, sure_from, margin)
     try:
         opened = open_store(store)
     except StoreError as error:  # a memory failure never costs the answer
@@ -64,11 +94,7 @@ def ask(
         if arm not in ("never", "retry"):
             memory = open_bank(opened, bank, recall, similarity)
     controller = Controller(
-        model=open_model(
-            ModelOptions(
-                url=url or "", model=model or "", logprobs=logprobs, weights=weights, threads=threads
-            )
-        ),
+        model=answering,
         policy=policy,
         sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
         journal=journal,

@@ -15,6 +15,8 @@ from heedful.cli import (
     probe,
     study,
     study_experiments,
+    study_judge,
+    study_rows,
     weights,
     why,
 )
@@ -40,6 +42,8 @@ app.command("govern")(govern.govern)
 app.command("compare")(compare.compare)
 app.add_typer(weights.app, name="weights")
 app.add_typer(study.app, name="study")
+study_rows.add_to(study.app)
+study_judge.add_to(study.app)
 study_experiments.add_to(study.app)
 
 

@@ -2,6 +2,7 @@
 
 from heedful.decisions import policy_fields
 from heedful.protocol.fit_result import FitResult, HarmCertificate
+from heedful.protocol.grading_check import warning_lines
 from heedful.protocol.status import StudyStatus
 
 
@@ -24,7 +25,8 @@ def fitted_lines(fitted: FitResult) -> list[str]:
 
 
 def status_lines(status: StudyStatus) -> list[str]:
-    lines = [f"{status.study} in {status.folder}"]
+    lines = [line for warning in status.warnings for line in warning_lines(warning)]
+    lines.append(f"{status.study} in {status.folder}")
     for side, progress in status.sides.items():
         for source, count in progress.sources.items():
             lines.append(f"  {side:<5} {source:<12} {count.recorded:>5} of {count.wanted}")

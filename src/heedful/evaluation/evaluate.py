@@ -12,6 +12,7 @@ from heedful.evaluation.diagnostics import Separability, SourceCalibration, cali
 from heedful.evaluation.entry_effects import BankEffects, weigh_entries
 from heedful.evaluation.oracle import Oracle, find_oracle
 from heedful.evaluation.study_data import StudyData
+from heedful.evaluation.study_words import StudyWords, words_of
 from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.crossfit_file import Crossfit
@@ -59,6 +60,8 @@ class Evaluation:
     coverage: tuple[CoveragePoint, ...]
     entries: tuple[BankEffects, ...]
     cost: Cost
+    words: StudyWords | None
+    """None: the study's texts are not known, or are not to be shown."""
 
     @property
     def baseline(self) -> Arm:
@@ -102,6 +105,7 @@ def evaluate(data: StudyData) -> Evaluation:
         coverage=keep_surest(data),
         entries=weigh_entries(data),
         cost=count_cost(data),
+        words=None if data.texts is None else words_of(data, data.texts),
     )
 
 

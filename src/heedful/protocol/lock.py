@@ -8,6 +8,7 @@ import msgspec
 
 from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
+from heedful.benchmarks.questions import OwnQuestions
 from heedful.decisions import policy_fields
 from heedful.errors import LockError
 from heedful.protocol.clusters import Clusters
@@ -179,11 +180,12 @@ def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) ->
 
 
 def _grading(setup: StudySetup) -> list[str]:
-    """The metric of custom questions, with its code if that is custom too."""
+    """The metric of custom questions, with its code if that is custom too, and with its judge."""
     if setup.study.questions is None:
         return []
     metric = setup.study.questions.metric
-    return [metric, metric_source(metric, setup.folder)]
+    grader = setup.benchmark.grader if isinstance(setup.benchmark, OwnQuestions) else None
+    return [metric, metric_source(metric, setup.folder), *([] if grader is None else grader.settings)]
 
 
 def moved(

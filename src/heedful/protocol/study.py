@@ -3,11 +3,14 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from heedful.benchmarks.answer_patterns import Reading
+from heedful.benchmarks.judge import INSTRUCTIONS
+from heedful.benchmarks.metrics import JUDGE
 from heedful.errors import UsageError
 from heedful.memory.bank import RECALL_METHODS
 from heedful.sources.kinds import SOURCES
@@ -28,8 +31,12 @@ class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     test: str = ""
     metric: str = "text"
     instructions: str = ""
+    answer: Reading | None = None
+    """How the answer is found in a reply; None: as the metric needs it."""
     answer_pattern: str | None = None
     max_tokens: Positive = 64
+    judge: "JudgeSettings | None" = None
+    """The model of the metric `judge`."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,6 +51,17 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The embedded model reads every prompt from its start, one request at a time."""
     threads: Positive | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
+    headers: Mapping[str, str] = {}
+    """Headers to add to every request; `$NAME` is the value of an environment variable."""
+    extra: Mapping[str, Any] = {}
+    """Body fields to add to every request, such as reasoning_effort."""
+
+
+class JudgeSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model that grades; its own endpoint or weights."""
+
+    instructions: str = INSTRUCTIONS
+    max_tokens: Positive = 8
 
 
 class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,6 +103,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
+USUAL_SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+"""Signals that a fit tries if the study names none; they need log-probs."""
 VALUE = "value"
 """A family that is fitted only where a study names it; it takes a minute on hundreds of rows."""
 
@@ -96,7 +116,7 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """λ of the objective accuracy − λ·calls."""
     folds: Annotated[int, Meta(ge=2)] = 5
     families: tuple[str, ...] = FAMILIES
-    signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+    signals: tuple[str, ...] = USUAL_SIGNALS
     firsts: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """Sources that may decode first; None: no memory and every bank."""
     calibrated: bool = True
@@ -145,11 +165,10 @@ def _check_fit(study: Study, file: Path) -> None:
         raise UsageError(
             f"{file}: a harm limit cannot be certified for the family 'value' yet; leave out one"
         )
-    free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
     for what, given, known in (
         ("families", settings.families, (*FAMILIES, VALUE)),
-        ("signals", settings.signals, free),
+        ("signals", settings.signals, list(SIGNALS)),
         ("firsts", settings.firsts or (), ["none", *banks]),
     ):
         if wrong := [one for one in given if one not in known]:
@@ -177,6 +196,12 @@ def _check(study: Study, file: Path) -> None:
         if bool(own.file) == bool(own.fit) or bool(own.fit) != bool(own.test):
             raise UsageError(f"{file}: [questions] needs file, or fit and test")
         refuse_bad_pattern(Task(question="", answer_pattern=own.answer_pattern))
+        if own.answer is not None and own.answer_pattern is not None:
+            raise UsageError(f"{file}: [questions] has answer and answer_pattern; leave out one")
+        if (own.metric == JUDGE) != (own.judge is not None):
+            raise UsageError(
+                f"{file}: the metric judge needs the table [questions.judge], and no other metric does"
+            )
     if len(set(study.seeds)) < len(study.seeds):
         raise UsageError(f"{file}: seeds lists a seed twice")
     if study.model.repeatable and (study.model.url or study.model.slots != 1):

@@ -5,6 +5,7 @@ from heedful.evaluation.evaluate import Evaluation
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.events import OPENED
 from heedful.protocol.fit_result import HarmCertificate
+from heedful.protocol.grading_check import warning_lines
 from heedful.report.phrases import (
     duration,
     p_value,
@@ -20,7 +21,8 @@ from heedful.report.report_table import ReportTable
 
 def alarms(evaluation: Evaluation) -> list[str]:
     """What a reader must know before the result."""
-    sentences = []
+    warnings = () if evaluation.words is None else evaluation.words.warnings
+    sentences = [line for warning in warnings for line in warning_lines(warning)]
     if evaluation.openings > 1:
         sentences.append(
             f"The test side was opened {evaluation.openings} times. Only the first opening is a test of the "

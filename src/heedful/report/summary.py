@@ -30,6 +30,18 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "crossfit": None if evaluation.crossfit is None else crossfit_fields(evaluation.crossfit),
         **_identity(evaluation),
         **_details(evaluation),
+        **_words(evaluation),
+    }
+
+
+def _words(evaluation: Evaluation) -> dict[str, Any]:
+    """What the report shows of the user's own texts; nothing for a report without texts."""
+    words = evaluation.words
+    if words is None:
+        return {}
+    return {
+        "warnings": [asdict(warning) for warning in words.warnings],
+        "changes": [asdict(row) for row in words.changes],
     }
 
 

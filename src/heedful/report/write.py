@@ -6,6 +6,7 @@ from typing import Any
 
 from heedful.evaluation.evaluate import Evaluation, evaluate
 from heedful.evaluation.study_data import read_study_data
+from heedful.protocol.study_texts import read_own_texts
 from heedful.protocol.workspace import Workspace, write_json, write_text
 from heedful.report import comparison_tables, figures, protocol_tables, row_tables, signal_tables
 from heedful.report.conclusion import Conclusion, conclude
@@ -26,8 +27,14 @@ SHORT = {
     "Helps": "helps",
     "Hurts": "hurts",
     "Calls": "calls",
+    "Tokens": "tokens",
 }
 """Columns of the main table for a terminal."""
+FEWEST_QUESTIONS = 100
+LEFT_OUT = (
+    f"With fewer than {FEWEST_QUESTIONS} test questions, comparisons of components, signals, thresholds and "
+    "calibration show noise only, so the report leaves them out; report.json has their numbers."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +44,12 @@ class StudyReport:
     """The result and the main table for a terminal."""
 
 
-def write_report(space: Workspace) -> StudyReport:
-    """Evaluate a study from its ledger, lock and journal, and write its report into its folder."""
-    evaluation = evaluate(read_study_data(space))
+def write_report(space: Workspace, *, texts: bool = True) -> StudyReport:
+    """Evaluate a study from its ledger, lock and journal, and write its report into its folder.
+
+    `texts`: show the user's own questions, answers and entries, if they are in the folder.
+    """
+    evaluation = evaluate(read_study_data(space, read_own_texts(space) if texts else None))
     conclusion, summary = conclude(evaluation), summarise(evaluation)
     title = f"{evaluation.lock.study}: heedful report"
     paragraphs, tables = _paragraphs(evaluation, conclusion), _tables(evaluation)
@@ -56,14 +66,23 @@ def write_report(space: Workspace) -> StudyReport:
 def _paragraphs(evaluation: Evaluation, conclusion: Conclusion) -> list[str]:
     lock = evaluation.lock
     paragraphs = [*protocol_tables.alarms(evaluation), conclusion.headline, *conclusion.further]
+    if is_small(evaluation):
+        paragraphs.append(LEFT_OUT)
     paragraphs.append(f"The policy: {policy_words(lock.policy)}")
     if lock.notes.strip():
         paragraphs.append(f"Explored before this study: {lock.notes.strip()}")
     return paragraphs
 
 
+def is_small(evaluation: Evaluation) -> bool:
+    """Whether comparisons of parts and signals would show noise only."""
+    return evaluation.tasks < FEWEST_QUESTIONS
+
+
 def _tables(evaluation: Evaluation) -> list[ReportTable]:
     """The tables of the Markdown and LaTeX reports."""
+    if is_small(evaluation):
+        return [main_table(evaluation), protocol_tables.cost_table(evaluation)]
     tables = (
         main_table,
         comparison_tables.alternatives_table,
@@ -82,9 +101,22 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
 
 def _sections(evaluation: Evaluation) -> list[Section]:
     """The sections of the page below the first screen."""
+    changes = row_tables.changes_table(evaluation)
     crossfit = crossfit_table(evaluation)
+    first: list[Section] = [(table.title, (table,)) for table in (changes, crossfit) if table is not None]
+    last: list[Section] = [
+        ("Cost", (protocol_tables.cost_table(evaluation),)),
+        ("Protocol", _protocol(evaluation)),
+    ]
+    if is_small(evaluation):
+        entries: Section = ("Entries", (row_tables.entries_table(evaluation), LEFT_OUT))
+        return [*first, entries, *last]
+    return [*first, *_comparisons(evaluation), *last]
+
+
+def _comparisons(evaluation: Evaluation) -> list[Section]:
+    """The sections that compare parts and signals."""
     return [
-        *([(crossfit.title, (crossfit,))] if crossfit else []),
         ("Stronger alternatives", (comparison_tables.alternatives_table(evaluation),)),
         (
             "Components",
@@ -117,8 +149,6 @@ def _sections(evaluation: Evaluation) -> list[Section]:
             ),
         ),
         ("Significance ledger", (comparison_tables.significance_table(evaluation),)),
-        ("Cost", (protocol_tables.cost_table(evaluation),)),
-        ("Protocol", _protocol(evaluation)),
     ]
 
 
