@@ -7,7 +7,15 @@ from typing import Any
 from heedful.evaluation.evaluate import Evaluation, evaluate
 from heedful.evaluation.study_data import read_study_data
 from heedful.protocol.workspace import Workspace, write_json, write_text
-from heedful.report import comparison_tables, figures, protocol_tables, row_tables, signal_tables
+from heedful.report import (
+    certificate_tables,
+    comparison_tables,
+    figures,
+    harm_tables,
+    protocol_tables,
+    row_tables,
+    signal_tables,
+)
 from heedful.report.conclusion import Conclusion, conclude
 from heedful.report.crossfit_table import crossfit_table
 from heedful.report.latex import latex_report
@@ -66,6 +74,8 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
     """The tables of the Markdown and LaTeX reports."""
     tables = (
         main_table,
+        harm_tables.families_table,
+        harm_tables.harm_table,
         comparison_tables.alternatives_table,
         comparison_tables.components_table,
         comparison_tables.stages_table,
@@ -75,9 +85,10 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         comparison_tables.significance_table,
         protocol_tables.cost_table,
     )
-    crossfit = crossfit_table(evaluation)
-    main, *others = (table(evaluation) for table in tables)
-    return [main, *([crossfit] if crossfit else []), *others]
+    crossfit, limits = crossfit_table(evaluation), certificate_tables.limits_table(evaluation)
+    main, families, harm, *others = (table(evaluation) for table in tables)
+    kept = (main, crossfit, families, harm, limits, *others)
+    return [table for table in kept if table is not None]
 
 
 def _sections(evaluation: Evaluation) -> list[Section]:
@@ -85,6 +96,11 @@ def _sections(evaluation: Evaluation) -> list[Section]:
     crossfit = crossfit_table(evaluation)
     return [
         *([(crossfit.title, (crossfit,))] if crossfit else []),
+        ("Families", (harm_tables.families_table(evaluation),)),
+        (
+            "Harm",
+            (harm_tables.harm_table(evaluation), certificate_tables.limits_table(evaluation)),
+        ),
         ("Stronger alternatives", (comparison_tables.alternatives_table(evaluation),)),
         (
             "Components",
@@ -126,7 +142,7 @@ def _protocol(evaluation: Evaluation) -> Sequence[Part]:
     return (
         *evaluation.lock.fit.notes,
         protocol_tables.journal_table(evaluation),
-        protocol_tables.certificate_table(evaluation),
+        *certificate_tables.certificate_tables(evaluation),
         protocol_tables.fit_table(evaluation),
         protocol_tables.locked_table(evaluation),
     )
