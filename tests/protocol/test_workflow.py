@@ -406,11 +406,9 @@ def test_a_value_policy_is_fitted_locked_tested_and_reported(study: Path) -> Non
         assert setup.benchmark.grade(outcome.answer, item) == replayed.right[at]
 
 
-def test_a_value_policy_has_no_harm_limit_yet(study: Path) -> None:
-    study.write_text(
-        QUICK.replace('families = ["gate", "choose"]', 'families = ["value"]\nharm_limit = 0.02')
-    )
-    with pytest.raises(UsageError, match="cannot be certified for the family 'value' yet"):
+def test_a_promise_and_a_harm_limit_exclude_each_other(study: Path) -> None:
+    study.write_text(QUICK + 'harm_limit = 0.02\npromise = "no-loss"\n')
+    with pytest.raises(UsageError, match="leave out the other"):
         open_workspace(study, study.parent / "out")
 
 
@@ -438,3 +436,18 @@ def test_a_study_to_reuse_must_have_a_ledger(study: Path, tmp_path: Path) -> Non
     study.write_text('reuse = "../empty"\n' + QUICK)
     with pytest.raises(UsageError, match="the study to reuse has no ledger"):
         through_lock(study, shelf_model())
+
+
+def test_a_value_policy_is_certified_locked_and_reported_beside_the_threshold_policy(study: Path) -> None:
+    text = QUICK.replace('families = ["gate", "choose"]', 'families = ["agree", "value"]\nharm_limit = 0.2')
+    study.write_text(text)
+    space, setup = through_lock(study, shelf_model())
+    lock = read_lock(space.lock)
+    assert set(lock.fit.families) == {"threshold", "value"}
+    assert {one.ladder for one in lock.fit.certificates} == {"agreement", "value"}
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    families = write_report(space).summary["families"]
+    assert set(families) == {"threshold", "value", "threshold-certified", "value-certified"}
+    assert families["value-certified"]["certified_limit"] == 0.2
+    assert families["value-certified"]["helps"] > 0
+    assert families["value"]["certified_limit"] is None

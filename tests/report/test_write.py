@@ -25,7 +25,10 @@ from tests.evaluation.recount import decide, recount, rows_of
 from tests.report.conftest import ReportedStudy
 
 FILES = ("report.html", "report.md", "report.tex", "report.json")
-FIXED = ("arms", "delta", "mcnemar_p", "oracle", "gap_close", "model_calls", "rerun_calls", "test_openings")
+FIXED = (
+    *("arms", "delta", "mcnemar_p", "oracle", "gap_close", "model_calls", "rerun_calls", "test_openings"),
+    *("crossfit", "harm_upper", "families"),
+)
 VOID = {"meta", "br", "img", "input", "hr", "link"}
 
 
@@ -225,6 +228,56 @@ def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified: R
     assert "no policy was certified to keep the harm limit, so the baseline was chosen" in text
     assert "Harm certificate" in text
     assert "it fixed and broke no answer" in built.text
+
+
+def test_harm_is_bounded_against_the_first_pass_and_an_independent_decode(study: ReportedStudy) -> None:
+    space, built = study
+    harm = built.summary["harm"]
+    mine, hurts = harm["arms"]["heedful"], built.summary["arms"]["heedful"]["hurts"]
+    assert harm["independent_decode"] == "retry"
+    assert (mine["shared"]["hurts"], mine["shared"]["upper"]) == (hurts, built.summary["harm_upper"])
+    assert hurts / 300 < built.summary["harm_upper"] < 1
+    assert mine["independent"]["hurts"] == hurts, "this retry repeats the first pass"
+    assert harm["arms"]["retry"]["independent"] is None
+    assert "Compared with an independent decode of the same prompt (retry), it hurt" in read(
+        space, "report.md"
+    )
+
+
+def test_a_study_without_a_retry_has_no_independent_decode(one_bank: ReportedStudy) -> None:
+    space, built = one_bank
+    assert built.summary["harm"]["independent_decode"] is None
+    assert built.summary["harm"]["arms"]["heedful"]["independent"] is None
+    assert "No independent decode was recorded" in read(space, "report.md")
+
+
+def test_the_families_are_named_and_the_locked_one_is_heedful(study: ReportedStudy) -> None:
+    _, built = study
+    family, mine = built.summary["families"]["threshold"], built.summary["arms"]["heedful"]
+    assert family["locked"]
+    assert (family["accuracy"], family["helps"], family["hurts"]) == (
+        mine["accuracy"],
+        mine["helps"],
+        mine["hurts"],
+    )
+    assert (family["calls"], family["certified_limit"]) == (mine["calls_per_task"], None)
+    assert built.summary["limits"] == [], "without a harm limit there are no others to show"
+
+
+def test_other_limits_are_shown_beside_the_own_one(uncertified: ReportedStudy) -> None:
+    space, built = uncertified
+    limits = built.summary["limits"]
+    assert [(one["limit"], one["own"]) for one in limits] == [
+        (0.001, True),
+        (0.01, False),
+        (0.02, False),
+        (0.03, False),
+        (0.05, False),
+    ]
+    assert (limits[0]["policy"], limits[0]["test"]) == (None, None)
+    assert "only the limit of the study (highlighted) is certified" in read(space, "report.md")
+    rows = built.summary["fit"]
+    assert (rows["rows"], rows["certifying_rows"]) == (48, 72), "the rows that the objective is from"
 
 
 def test_what_the_harm_limit_costs_is_told(uncertified: ReportedStudy) -> None:

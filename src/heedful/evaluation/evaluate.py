@@ -10,6 +10,9 @@ from heedful.evaluation.confidence_bins import ConfidenceBin, CoveragePoint, bin
 from heedful.evaluation.cost import Cost, count_cost
 from heedful.evaluation.diagnostics import Separability, SourceCalibration, calibrate, separate
 from heedful.evaluation.entry_effects import BankEffects, weigh_entries
+from heedful.evaluation.families import FamilyResult, compare_families
+from heedful.evaluation.harm import Harm, measure_harm
+from heedful.evaluation.limits import LimitResult, measure_limits
 from heedful.evaluation.oracle import Oracle, find_oracle
 from heedful.evaluation.study_data import StudyData
 from heedful.evaluation.study_words import StudyWords, words_of
@@ -49,6 +52,10 @@ class Evaluation:
     crossfit_outdated: bool
     arms: tuple[Arm, ...]
     oracle: Oracle
+    harm: Harm
+    families: tuple[FamilyResult, ...]
+    limits: tuple[LimitResult, ...]
+    """What other harm limits would have certified; empty without a harm limit."""
     alternatives: tuple[Alternative, ...]
     """Highest accuracy first."""
     isolation: Isolation
@@ -95,6 +102,9 @@ def evaluate(data: StudyData) -> Evaluation:
         crossfit_outdated=data.crossfit_outdated,
         arms=arms,
         oracle=find_oracle(data, policy),
+        harm=measure_harm(data, arms),
+        families=compare_families(data),
+        limits=measure_limits(data),
         alternatives=_alternatives(data, arms),
         isolation=isolate(data),
         signals=sweep_signals(data),

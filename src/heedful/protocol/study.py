@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,7 @@ from heedful.types import Placement, Side, Task
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
+Promise = Literal["harm", "no-loss"]
 WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
 
 
@@ -124,6 +125,19 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     harm_limit: Share | None = None
     confidence: Share = 0.95
     seed: Annotated[int, Meta(ge=0)] = 0
+    promise: Promise = "harm"
+    """What is certified: with a harm limit, that harm stays below it; `no-loss`: accuracy does not fall."""
+
+    @property
+    def certifies(self) -> bool:
+        """Whether only a certified policy may be chosen."""
+        return self.harm_limit is not None or self.promise == "no-loss"
+
+
+def settings_fields(settings: FitSettings) -> dict[str, object]:
+    """The settings as digests see them: a field that came later counts only if it is set."""
+    fields: dict[str, object] = msgspec.to_builtins(settings)
+    return {name: value for name, value in fields.items() if (name, value) != ("promise", "harm")}
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,9 +175,10 @@ def read_study(file: Path) -> Study:
 def _check_fit(study: Study, file: Path) -> None:
     """Refuse unknown or unrecorded families, signals and sources, which would be ignored silently."""
     settings = study.fit
-    if VALUE in settings.families and settings.harm_limit is not None:
+    if settings.promise == "no-loss" and settings.harm_limit is not None:
         raise UsageError(
-            f"{file}: a harm limit cannot be certified for the family 'value' yet; leave out one"
+            f"{file}: [fit] has a harm_limit and promise = 'no-loss', but a policy is certified for one: "
+            "leave out the other"
         )
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
     for what, given, known in (

@@ -30,6 +30,7 @@ from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, writ
 from heedful.protocol.passes_digest import passes_digest, side_rows
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setup import StudySetup
+from heedful.protocol.study import settings_fields
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, open_workspace, tasks_looked_at, write_json
 from heedful.types import Side, digest_of
@@ -116,15 +117,16 @@ def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
     banks = policy_banks(setup, table)
     settings = usable_settings(setup.study.fit, table)
     result = fit(table, banks, settings)
-    if settings.harm_limit is not None:
+    if settings.certifies:
         refuse_looked_at(space, certifying_tasks(table, settings))
-        result = replace(fit_within_limit(table, banks, settings), unlimited=result)
+        limited = fit_within_limit(table, banks, settings, looked_at=tasks_looked_at(space))
+        result = replace(limited, unlimited=result)
     if settings is not setup.study.fit:
         told = f"The passes have no log-probs; confidence is measured by {', '.join(settings.signals)}."
         result = replace(result, notes=(*result.notes, told))
     result = replace(result, passes=passes_digest(Ledger(space.ledger), "fit"))
     result = replace(result, made_of=fit_digest(setup, result, study_clusters(space, setup)))
-    if settings.harm_limit is not None and result.made_of not in harm_choices(space.events):
+    if settings.certifies and result.made_of not in harm_choices(space.events):
         log_event(space.events, CHOSE, "", now(), made_of=result.made_of)
     write_json(space.fit, to_fields(result))
     return result
@@ -145,7 +147,7 @@ def fit_digest(setup: StudySetup, fitted: FitResult, clusters: Clusters) -> str:
     return digest_of(
         {
             "found": to_fields(replace(fitted, made_of="")),
-            "settings": msgspec.to_builtins(study.fit),
+            "settings": settings_fields(study.fit),
             "banks": {name: msgspec.to_builtins(study.sources[name]) for name in setup.banks},
             "rows": [item.id for item in setup.splits.fit],
             "seeds": study.seeds,

@@ -8,7 +8,15 @@ from heedful.evaluation.evaluate import Evaluation, evaluate
 from heedful.evaluation.study_data import read_study_data
 from heedful.protocol.study_texts import read_own_texts
 from heedful.protocol.workspace import Workspace, write_json, write_text
-from heedful.report import comparison_tables, figures, protocol_tables, row_tables, signal_tables
+from heedful.report import (
+    certificate_tables,
+    comparison_tables,
+    figures,
+    harm_tables,
+    protocol_tables,
+    row_tables,
+    signal_tables,
+)
 from heedful.report.conclusion import Conclusion, conclude
 from heedful.report.crossfit_table import crossfit_table
 from heedful.report.latex import latex_report
@@ -85,6 +93,8 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         return [main_table(evaluation), protocol_tables.cost_table(evaluation)]
     tables = (
         main_table,
+        harm_tables.families_table,
+        harm_tables.harm_table,
         comparison_tables.alternatives_table,
         comparison_tables.components_table,
         comparison_tables.stages_table,
@@ -94,9 +104,10 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         comparison_tables.significance_table,
         protocol_tables.cost_table,
     )
-    crossfit = crossfit_table(evaluation)
-    main, *others = (table(evaluation) for table in tables)
-    return [main, *([crossfit] if crossfit else []), *others]
+    crossfit, limits = crossfit_table(evaluation), certificate_tables.limits_table(evaluation)
+    main, families, harm, *others = (table(evaluation) for table in tables)
+    kept = (main, crossfit, families, harm, limits, *others)
+    return [table for table in kept if table is not None]
 
 
 def _sections(evaluation: Evaluation) -> list[Section]:
@@ -117,6 +128,11 @@ def _sections(evaluation: Evaluation) -> list[Section]:
 def _comparisons(evaluation: Evaluation) -> list[Section]:
     """The sections that compare parts and signals."""
     return [
+        ("Families", (harm_tables.families_table(evaluation),)),
+        (
+            "Harm",
+            (harm_tables.harm_table(evaluation), certificate_tables.limits_table(evaluation)),
+        ),
         ("Stronger alternatives", (comparison_tables.alternatives_table(evaluation),)),
         (
             "Components",
@@ -156,7 +172,7 @@ def _protocol(evaluation: Evaluation) -> Sequence[Part]:
     return (
         *evaluation.lock.fit.notes,
         protocol_tables.journal_table(evaluation),
-        protocol_tables.certificate_table(evaluation),
+        *certificate_tables.certificate_tables(evaluation),
         protocol_tables.fit_table(evaluation),
         protocol_tables.locked_table(evaluation),
     )
