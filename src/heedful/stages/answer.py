@@ -12,6 +12,14 @@ _AMOUNT = re.compile(r"(?P<sign>-?)[$€£]? ?(?P<amount>(?:\d{1,3}(?:,\d{3})+|\
 THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
 
 
+def refuse_empty(task: Task) -> None:
+    """Raise `UsageError` for a task that asks nothing."""
+    if not isinstance(task.question, str):
+        raise UsageError(f"the task's question is {task.question!r}; set it to text")
+    if not task.question.strip() and not task.earlier:
+        raise UsageError("the task has neither a question nor a conversation; give it one")
+
+
 def refuse_bad_pattern(task: Task) -> None:
     """Raise `UsageError` for an invalid answer pattern, before any model call."""
     try:
