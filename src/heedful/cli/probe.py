@@ -1,12 +1,12 @@
 """`heedful probe`: show what an endpoint supports."""
 
 import asyncio
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, cast
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Json, ModelName, Weights
+from heedful.cli.options import Json, ModelName, Weights, refuse_idle_model_options
 from heedful.cli.output import print_json, result, say
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def probe(
+    context: typer.Context,
     url: Annotated[str, typer.Argument(help="Base URL, such as http://127.0.0.1:8000/v1, or `embedded`.")],
     model: ModelName = None,
     weights: Weights = "smollm2-135m",
@@ -21,19 +22,15 @@ def probe(
 ) -> None:
     """Ask an endpoint a few questions and report which confidence signals it supports."""
     from heedful.cli.resources import open_model
-    from heedful.models.chat import ChatModel
-    from heedful.models.embedded import EmbeddedModel
     from heedful.models.probe import probe as ask
     from heedful.models.schemes import ModelOptions
 
-    engine = None
-    if url == "embedded":
-        engine = cast(EmbeddedModel, open_model(ModelOptions(weights=weights)))  # keep a reference
-    chat = ChatModel(base_url=url, model=model or "", timeout=60.0) if engine is None else engine.chat
+    endpoint = "" if url == "embedded" else url
+    refuse_idle_model_options(context, endpoint)
+    options = ModelOptions(url=endpoint, model=model or "", timeout=60.0, weights=weights)
+    opened = open_model(options)
     say("asking about ten short questions …")
-    capabilities = asyncio.run(ask(chat))
-    if engine:
-        capabilities = replace(capabilities, endpoint="embedded", model=weights)
+    capabilities = asyncio.run(ask(opened))
     if json:
         print_json(asdict(capabilities))
         return

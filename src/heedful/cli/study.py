@@ -166,10 +166,12 @@ def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Works
 def open_study_model(setup: "StudySetup") -> "Model":
     """The study's model; missing weights for decoding and recall are pulled."""
     from heedful.cli.resources import pull_weights
+    from heedful.extras import require
     from heedful.models.catalogue import CATALOGUE
     from heedful.protocol.study_model import study_model
 
     if any(bank.method != "bm25" for bank in setup.banks.values()):
+        require("embedded", instead='recall = "bm25" in each [sources.NAME] needs no extra')
         pull_weights("all-minilm-l6-v2")
     settings = setup.study.model
     if not settings.url and settings.weights in CATALOGUE:
@@ -180,7 +182,7 @@ def open_study_model(setup: "StudySetup") -> "Model":
 def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import record
 
-    _say_damage(space)
+    _say_damage(space, setup)
     with recording_progress() as tell:
         show = partial(tell, "recording fit")
         asyncio.run(record(space, setup, model, "fit", show, retry_failed=retry_failed))
@@ -189,17 +191,17 @@ def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_faile
 def _test(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import open_test_side
 
-    _say_damage(space)
+    _say_damage(space, setup)
     with recording_progress() as tell:
         show = partial(tell, "recording test")
         asyncio.run(open_test_side(space, setup, model, show, retry_failed=retry_failed))
 
 
-def _say_damage(space: "Workspace") -> None:
+def _say_damage(space: "Workspace", setup: "StudySetup") -> None:
     from heedful.cli.study_text import damage_line
-    from heedful.protocol.ledger import Ledger
+    from heedful.protocol.status import status_of
 
-    for damage in Ledger(space.ledger).damage:
+    for damage in status_of(space, setup).damaged_rows:
         say(damage_line(damage.line, damage.problem))
 
 

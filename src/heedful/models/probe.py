@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from heedful.errors import LogprobError, ModelError
-from heedful.models.chat import ChatModel
+from heedful.models.chat import UNNAMED, ChatModel
+from heedful.models.embedded import EmbeddedModel
+from heedful.ports import Model
 from heedful.stages.confidence import SIGNALS, check_logprobs
 from heedful.types import Decode, Message, Prompt, Traits
 
@@ -37,21 +39,20 @@ class Probe:
     """Signals that the endpoint supports."""
 
 
-async def probe(model: ChatModel) -> Probe:
-    """Ask a few questions and report the capabilities; raises `ModelError` if the endpoint fails."""
-    # kept until the event loop ends and closes their sessions
-    models = [replace(model, logprobs=True, top_logprobs=top) for top in TOP_LIMITS]
-    models.append(replace(model, logprobs=False))
+async def probe(probed: Model) -> Probe:
+    """Ask a few questions and report the capabilities; raises `ModelError` if the model fails."""
+    models = _variants(probed)  # kept until the event loop ends and closes their sessions
     model = await _widest(models)
     first = await model.decode(_ask(QUESTION))
     again = await model.decode(_ask(QUESTION))
     kind, problem = await _kind(model, first)
     usable = kind in ("raw", "after temperature")
     top = min((len(token.top) for token in first.tokens), default=0) if usable else 0
-    traits = Traits(name=model.model, logprobs=usable, top_logprobs=top)
+    traits = Traits(name=probed.traits.name, logprobs=usable, top_logprobs=top)
+    named = probed.traits.name
     return Probe(
-        endpoint=model.base_url,
-        model=model.model,
+        endpoint=probed.traits.endpoint,
+        model="" if named == UNNAMED else named,
         logprobs=kind,
         logprob_problem=problem,
         top_logprobs=top,
@@ -63,13 +64,22 @@ async def probe(model: ChatModel) -> Probe:
     )
 
 
+def _variants(model: Model) -> list[Model]:
+    """The model with ever fewer log-probs, as far as that can be set; a plug-in's model is one of a kind."""
+    chat = model.chat if isinstance(model, EmbeddedModel) else model
+    if not isinstance(chat, ChatModel):
+        return [model]
+    limits: list[Model] = [replace(chat, logprobs=True, top_logprobs=top) for top in TOP_LIMITS]
+    return [*limits, replace(chat, logprobs=False)]
+
+
 def _ask(question: str, temperature: float = 0.0) -> Prompt:
     return Prompt(
         messages=(Message(role="user", content=question),), max_tokens=16, temperature=temperature, seed=1
     )
 
 
-async def _widest(models: Sequence[ChatModel]) -> ChatModel:
+async def _widest(models: Sequence[Model]) -> Model:
     """The first model whose top_logprobs the endpoint accepts; the last one requests no log-probs."""
     for model in models[:-1]:
         try:
@@ -80,7 +90,7 @@ async def _widest(models: Sequence[ChatModel]) -> ChatModel:
     return models[-1]
 
 
-async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
+async def _kind(model: Model, decode: Decode) -> tuple[LogprobKind, str]:
     """Raw log-probs do not change with the temperature; scaled ones do."""
     if not decode.tokens:
         return "none", ""
@@ -106,7 +116,7 @@ def _drift(first: Decode, second: Decode) -> float | None:
     return max((abs(a.logprob - b.logprob) for a, b in pairs), default=0.0)
 
 
-async def _cached(model: ChatModel) -> int | None:
+async def _cached(model: Model) -> int | None:
     try:
         await model.decode(_ask(LONG + "What is the first number?"))
         second = await model.decode(_ask(LONG + "What is the last number?"))
@@ -115,7 +125,7 @@ async def _cached(model: ChatModel) -> int | None:
     return second.usage.cached_tokens or None
 
 
-async def _keeps_schema(model: ChatModel) -> bool:
+async def _keeps_schema(model: Model) -> bool:
     prompt = replace(_ask("Name a colour of the rainbow as JSON."), schema=COLOUR, max_tokens=48)
     try:
         answer = json.loads((await model.decode(prompt)).text)
