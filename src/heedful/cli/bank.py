@@ -57,16 +57,16 @@ def import_(
     entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
     opened = open_store(store)
     new = asyncio.run(opened.put(bank, entries))
-    if embed:
-        embed_now(opened, entries)
     for number, problem in bad:
         say(f"heedful: skipped line {number} of {file.name}: {problem}")
     if json:
         skipped = [{"line": number, "problem": problem} for number, problem in bad]
         print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
-        return
-    known = f", {len(entries) - new} already present" if new < len(entries) else ""
-    result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
+    else:
+        known = f", {len(entries) - new} already present" if new < len(entries) else ""
+        result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
+    if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
+        embed_now(opened, entries)
 
 
 @app.command()

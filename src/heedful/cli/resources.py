@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
 from heedful.cli.progress import ProgressLines, Show, shown_progress
-from heedful.errors import UsageError
+from heedful.errors import HeedfulError, UsageError
 from heedful.extras import absent, require
 from heedful.memory import SqliteStore
 from heedful.memory.database import WAIT_SECONDS, Database
@@ -86,8 +86,11 @@ def embed_now(store: SqliteStore, entries: Sequence[Entry]) -> None:
     texts = [entry.text for entry in entries if entry.live]
     if VectorCache(store.database).missing(texts) < FEW_VECTORS:
         return
-    with shown_progress() as show:
-        VectorCache(store.database, partial(_show_vectors, show)).vectors(texts, open_minilm())
+    try:
+        with shown_progress() as show:
+            VectorCache(store.database, partial(_show_vectors, show)).vectors(texts, open_minilm())
+    except HeedfulError as error:
+        say(f"heedful: the entries are stored, but not embedded yet: {error}")
 
 
 def _show_vectors(show: Show, done: int, total: int) -> None:
