@@ -189,7 +189,6 @@ def test_a_gate_does_not_pay_for_a_confidence_it_does_not_look_at() -> None:
         (arms.choose("rule", 0.0, 0.0, signal="luck"), "signal 'luck'"),
         (Policy(guards=("polite",)), "guard 'polite'"),
         (Policy(sources=("rule",), threshold=0.0, margins={}), "margins"),
-        (Policy(sources=("rule",), threshold=float("nan")), "not a number"),
     ],
 )
 def test_a_policy_that_cannot_be_carried_out_is_refused(policy: Policy, says_what: str) -> None:
@@ -251,4 +250,12 @@ def test_a_pattern_that_is_no_regular_expression_is_refused_before_the_model_is_
     model = says(UNSURE)
     with pytest.raises(UsageError, match="not a regular expression"):
         controller(arms.never(), model).answer_sync(Task(question="?", answer_pattern="("))
+    assert model.prompts == []
+
+
+@pytest.mark.parametrize("question", ["", "  ", None, 7])
+def test_a_task_that_asks_nothing_is_refused_before_any_call(question: Any) -> None:
+    model = says(("grey", -0.1))
+    with pytest.raises(UsageError, match=r"neither a question|set it to text"):
+        Controller(model=model, policy=arms.never()).answer_sync(Task(question=question))
     assert model.prompts == []

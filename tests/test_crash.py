@@ -161,7 +161,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def imports(file: Path, store: Path, *banks: str) -> str:
     """The commands that import a file into each bank, for a child."""
-    return json.dumps([["bank", "import", str(file), "--bank", b, "--store", str(store)] for b in banks])
+    common = ["--no-embed", "--store", str(store)]
+    return json.dumps([["bank", "import", str(file), "--bank", bank, *common] for bank in banks])
 
 
 @pytest.mark.parametrize("moment", moments())

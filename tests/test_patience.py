@@ -6,6 +6,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,3 +195,9 @@ def test_a_store_that_another_process_keeps_locked_delays_no_answer(tmp_path: Pa
         other.execute("ROLLBACK")
     assert (outcome.answer, still_locked) == ("blue", True)
     assert [fault.stage for fault in outcome.faults] == ["journal"]
+
+
+@pytest.mark.parametrize("patience", [0, -1.0, float("nan"), "60"])
+def test_patience_is_a_time_above_0(patience: Any) -> None:
+    with pytest.raises(PolicyError, match="set it to more than 0 seconds"):
+        Controller(model=ScriptedModel(script={}), policy=arms.never(), patience=patience)

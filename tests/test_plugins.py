@@ -158,7 +158,7 @@ def test_the_command_line_takes_a_plug_ins_model_format_and_recall(
 ) -> None:
     (tmp_path / "a.shout").write_text("hello")
 
-    def heedful(*words: str) -> str:
+    def heedful(*words: str, code: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "heedful", *words],
             env=plugin,
@@ -166,8 +166,8 @@ def test_the_command_line_takes_a_plug_ins_model_format_and_recall(
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert done.returncode == code, done.stderr
+        return done.stdout or done.stderr
 
     assert "1 entry added" in heedful("bank", "import", "a.shout", "--bank", "b")
     asked = heedful(
@@ -184,6 +184,15 @@ def test_the_command_line_takes_a_plug_ins_model_format_and_recall(
         "--json",
     )
     assert (json.loads(asked)["answer"], json.loads(asked)["verdict"]) == ("please echo:x", "accept")
+    probed = json.loads(heedful("probe", "echo:x", "--json"))
+    assert (probed["endpoint"], probed["logprobs"], probed["deterministic_text"]) == ("scripted", "raw", True)
+    assert "its URL is not recorded: give --url" in heedful("why", "--leave-one-out", code=2)
+    left = json.loads(heedful("why", "--leave-one-out", "--url", "echo:x", "--json"))["leave_one_out"]
+    assert [one["flipped"] for one in left] == [False]
+    checks = json.loads(heedful("doctor", "--json", code=1))["checks"]
+    [plug_ins] = [check for check in checks if check["name"] == "plug-ins"]
+    assert not plug_ins["ok"]
+    assert "seven of plugin (heedful.guards): int has the wrong type for heedful.guards" in plug_ins["detail"]
 
 
 def test_a_part_that_nobody_has_is_named_with_those_there_are() -> None:

@@ -13,11 +13,12 @@ from typing import Any, TypeVar, cast
 
 from heedful.decisions import decision_of
 from heedful.errors import PolicyError
+from heedful.limits import is_number
 from heedful.passes import GUARDS, RECORDED_GUARDS, Meter, empty_pass, failed_pass, make_pass, measure_signal
 from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
 from heedful.stages.accept import asked_together, is_settled, judge, needs_confidence, settle
-from heedful.stages.answer import refuse_bad_pattern
+from heedful.stages.answer import refuse_bad_pattern, refuse_empty
 from heedful.stages.budget import out_of_budget, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
@@ -90,13 +91,14 @@ class Controller:
                 "the policy compares answers by their meaning: set similarity to "
                 "heedful.memory.answer_similarity"
             )
-        if self.patience is not None and not self.patience > 0:
+        if self.patience is not None and not (is_number(self.patience) and self.patience > 0):
             raise PolicyError(
-                f"patience is {self.patience} s; set it to more than 0 seconds, or to None for no limit"
+                f"patience is {self.patience!r} s; set it to more than 0 seconds, or to None for no limit"
             )
 
     async def answer(self, task: Task, *, spent: BudgetUse = BudgetUse()) -> Outcome:
         """Return the first pass's answer or that of an accepted second pass; faults never lose the answer."""
+        refuse_empty(task)
         refuse_bad_pattern(task)
         run = Run(meter=Meter(self.model))
         so_far = Consultation(first=await self._first_pass(task, run))

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from heedful.errors import UsageError
+from heedful.mismatch import mismatch
 from heedful.passes import pass_record
 from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord
 from heedful.types import Attempt, Outcome, Policy, digest_of
@@ -70,7 +71,7 @@ def read_decision(fields: Mapping[str, Any]) -> Decision:
     except (KeyError, TypeError, msgspec.ValidationError) as error:
         id = fields.get("id") or fields.get("decision")
         raise UsageError(
-            f"decision {id} was recorded by another version of heedful and cannot be read: {error}"
+            f"decision {id} was recorded by another version of heedful and cannot be read: {mismatch(error)}"
         ) from error
 
 

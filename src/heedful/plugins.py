@@ -8,7 +8,7 @@ type for its group, is skipped with a warning that names it.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar, cast
@@ -33,6 +33,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self._fits = fits
         self._loaded: dict[str, T] = {}
         self._added: dict[str, T] | None = None
+        self._broken: list[str] = []
 
     def __getitem__(self, name: str) -> T:
         if name not in self._own:
@@ -58,8 +59,14 @@ class Registry(Mapping[str, T], Generic[T]):
             self._added = {}
             for point in entry_points(group=self.group):
                 if (problem := self._add(point)) is not None:
-                    LOG.warning("heedful: skipping the plug-in %s: %s", _named(point), problem)
+                    self._broken.append(f"{_named(point)}: {problem}")
+                    LOG.warning("heedful: skipping the plug-in %s", self._broken[-1])
         return self._added
+
+    def broken(self) -> Sequence[str]:
+        """The parts of other packages that cannot be used, each with the reason."""
+        self.added()
+        return self._broken
 
     def _add(self, point: EntryPoint) -> str | None:
         """Add a part of another package, or return why it cannot be added."""

@@ -4,7 +4,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from heedful.errors import PolicyError
+from heedful.limits import is_number, refuse_count
 
 Role = Literal["system", "user", "assistant", "tool"]
 Placement = Literal["auto", "after", "before", "system", "turns"]
@@ -20,7 +23,9 @@ Spec = Mapping[str, str | int | float | None]
 """A kind with its settings, enough to rebuild the same object from a record."""
 
 OWN_ROWS = "own rows"
-
+DEFAULT_RECALL = "dense"
+DEFAULT_THRESHOLD = 0.6
+"""The paper's recall: MiniLM with this minimum similarity; the same in Python, commands and studies."""
 LEAST_SURE = -1000.0
 """Confidence of a pass without an answer; finite, so that it works in JSON and arithmetic."""
 
@@ -300,6 +305,11 @@ class Budget:
     cooldown: int = 0
     """Number of episode steps to wait after a consultation before the next one."""
 
+    def __post_init__(self) -> None:
+        if self.passes is not None:
+            refuse_count("Budget(passes)", self.passes, least=0)
+        refuse_count("Budget(cooldown)", self.cooldown, least=0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetUse:
@@ -380,6 +390,10 @@ class ValueRule:
     """How much likelier to be right than the first answer another one must be."""
 
 
+Combination = Literal["cascade", "dual", "agree", "value"]
+_COMBINATIONS = get_args(Combination)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A point in the policy space; every arm of the paper is one (see `heedful.arms`)."""
@@ -391,7 +405,7 @@ class Policy:
     """Consult iff confidence < threshold (eq. 5); -inf never, inf always."""
     sources: tuple[str, ...] = ()
     """Sources of the second pass, in order."""
-    combine: Literal["cascade", "dual", "agree", "value"] = "cascade"
+    combine: Combination = "cascade"
     """cascade: the first accepted candidate wins; dual: all are decoded and the surest accepted one wins;
     agree: an accepted candidate wins if another gives the same answer and the first pass does not;
     value: ask while the expected gain exceeds the cost, then take the answer that is likeliest right."""
@@ -403,6 +417,29 @@ class Policy:
     """For the signal `calibrated`."""
     value: ValueRule | None = None
     """For the combination `value`, which needs neither threshold nor margins."""
+
+    def __post_init__(self) -> None:
+        """Replaying makes many thousands of policies: this takes about a microsecond."""
+        if not (
+            self.combine in _COMBINATIONS
+            and is_number(self.threshold)
+            and isinstance(self.sources, tuple)
+            and isinstance(self.guards, tuple)
+            and (self.margins is None or all(map(is_number, self.margins.values())))
+        ):
+            raise PolicyError(_policy_problem(self))
+
+
+def _policy_problem(policy: Policy) -> str:
+    if policy.combine not in _COMBINATIONS:
+        return f"the policy's combine is {policy.combine!r}; choose one of {', '.join(_COMBINATIONS)}"
+    if not is_number(policy.threshold):
+        return f"the policy's threshold is {policy.threshold!r}, which is not a number"
+    names: dict[str, object] = {"sources": policy.sources, "guards": policy.guards}
+    for name, given in names.items():
+        if not isinstance(given, tuple):
+            return f"the policy's {name} are {given!r}; give a tuple of names, such as ('desk',)"
+    return f"the policy's margins are {policy.margins!r}; each must be a number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

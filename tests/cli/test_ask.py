@@ -1,6 +1,10 @@
-"""ask, why, probe and doctor with the embedded model, for real."""
+"""ask, why, probe and doctor: with the embedded model, for real, and with what a person may do wrong."""
 
 import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -8,7 +12,10 @@ import pytest
 from heedful.models import weights
 from heedful.models.embedded import EmbeddedModel
 from tests.cli.conftest import Heedful
+from tests.faulty import FaultyServer, answers, hangs
+from tests.memory.test_database import damage
 
+ask = import_module("heedful.cli.ask")
 NOTES = "The support desk of Brightwater opens at 7 am.\nBrightwater ships parcels by tram.\n"
 
 
@@ -131,3 +138,113 @@ def test_weights_list_names_every_model_with_its_sha256(heedful: Heedful) -> Non
     listed = heedful("weights", "list", "--json").json["weights"]
     assert {"smollm2-135m", "all-minilm-l6-v2"} <= {item["name"] for item in listed}
     assert all(len(digest) == 64 for item in listed for digest in item["sha256"].values())
+
+
+@pytest.fixture
+def server() -> Iterator[FaultyServer]:
+    with FaultyServer(lambda request: answers("Paris", -2.0)) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("",), "the question is empty"),
+        ((" ",), "the question is empty"),
+        (("q", "--threshold", "nan"), "threshold is nan, which is not a number"),
+        (("q", "--margin", "nan"), "each must be a number"),
+        (("q", "--similarity", "nan"), "threshold of recall is nan"),
+        (("q", "--bank", ""), "a bank cannot be named ''"),
+        (("q", "--recall", "bm25", "--similarity", "0.5"), "--similarity has no effect with --recall bm25"),
+        (("q", "--weights", "smollm2-135m"), "--weights has no effect on an endpoint"),
+        (("q", "--threads", "2"), "--threads has no effect on an endpoint"),
+        (("q", "--arm", "gate", "--margin", "0.1"), "--margin has no effect with --arm gate"),
+        (("q", "--arm", "always", "--threshold", "0"), "--threshold has no effect with --arm always"),
+        (("q", "--arm", "never", "--signal", "min"), "--signal has no effect with --arm never"),
+    ],
+)
+def test_ask_refuses_in_one_sentence_what_makes_no_sense(
+    heedful: Heedful, server: FaultyServer, words: tuple[str, ...], complaint: str
+) -> None:
+    done = heedful("ask", *words, "--url", server.url)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("heedful: ")
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("option", [("--model", "m"), ("--timeout", "9"), ("--no-logprobs",)])
+def test_options_of_an_endpoint_need_one(heedful: Heedful, option: tuple[str, ...]) -> None:
+    done = heedful("ask", "q", *option)
+    assert done.code == 2
+    assert "has no effect on the embedded model; it needs --url" in done.err
+
+
+def test_an_endpoint_that_hangs_is_given_up_after_the_timeout(heedful: Heedful) -> None:
+    with FaultyServer(lambda request: hangs) as server:
+        done = heedful("ask", "q", "--url", server.url, "--timeout", "0.1")
+    assert done.code == 1
+    assert "did not answer within 0.1 s" in done.err
+
+
+def test_ask_answers_without_memory_when_the_database_is_damaged(
+    heedful: Heedful, server: FaultyServer, notes: str, tmp_path: Path
+) -> None:
+    store = tmp_path / "s.db"
+    heedful("bank", "import", notes, "--bank", "b", "--store", str(store))
+    damage(store)
+    words = ("--bank", "b", "--recall", "bm25", "--store", str(store), "--url", server.url, "--json")
+    done = heedful("ask", "When does the support desk open?", *words)
+    assert (done.code, done.json["answer"]) == (0, "Paris")
+    assert "answering without memory" in done.err
+    assert "restore it from a backup" in done.err
+
+
+def test_ask_answers_while_another_process_holds_the_store(
+    heedful: Heedful, server: FaultyServer, notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ask, "LOCKED_SECONDS", 0.0)
+    store = tmp_path / "s.db"
+    heedful("bank", "import", notes, "--bank", "b", "--store", str(store))
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        words = ("--bank", "b", "--recall", "bm25", "--arm", "gate", "--store", str(store))
+        done = heedful("ask", "When does the support desk open?", *words, "--url", server.url)
+    assert done.code == 0
+    assert "survived a fault in journal: StoreError" in done.err
+    assert "another process is using it" in done.err
+    assert "→ accept (gate), 2 calls; not recorded" in done.out, "memory is read all the same"
+
+
+def test_doctor_asks_the_model_that_it_is_given(heedful: Heedful, server: FaultyServer) -> None:
+    done = heedful("doctor", "--url", server.url, "--model", "mine", "--json")
+    assert server.requests[-1].body["model"] == "mine"
+    assert [check["ok"] for check in done.json["checks"] if check["name"] == "endpoint"] == [True]
+    refused = heedful("doctor", "--model", "mine")
+    assert (refused.code, "--model has no effect without --url" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("govern", "--source", "rules"), "--source has no effect without --study"),
+        (("bank", "evidence", "--source", "rules"), "--source has no effect without --study"),
+        (("why", "--threads", "2"), "--threads has no effect without --leave-one-out"),
+        (("why", "--url", "http://127.0.0.1:9/v1"), "--url has no effect without --leave-one-out"),
+        (("probe", "http://127.0.0.1:9/v1", "--weights", "x"), "--weights has no effect on an endpoint"),
+        (("probe", "embedded", "--model", "x"), "--model has no effect on the embedded model"),
+        (("bank", "build", "s.toml", "--kind", "worked", "--size", "5"), "--size has no effect"),
+        (("bank", "build", "s.toml", "--kind", "exemplars", "--budget", "5"), "--budget has no effect"),
+        (("study", "refine", "s.toml", "--writer-url", "u"), "--writer-url has no effect without --replace"),
+        (("study", "counterfactual", "s", "--edits", "e", "--count", "3"), "--count has no effect"),
+        (("bank", "add", "Sing.", "--bank", ""), "a bank cannot be named ''"),
+        (("bank", "add", "Sing.", "--bank", "a\nb"), "a bank cannot be named"),
+    ],
+)
+def test_an_option_without_effect_is_refused_by_every_command(
+    heedful: Heedful, words: tuple[str, ...], complaint: str
+) -> None:
+    done = heedful(*words)
+    assert (done.code, done.out) == (2, "")
+    assert complaint in done.err

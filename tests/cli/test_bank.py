@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful import Database
+from heedful.memory.vectors import VectorCache
 from tests.cli.conftest import Heedful
 
 RULES = '{"id": "ship", "text": "Ship before noon."}\n{"id": "sing", "text": "Sing.", "kind": "fact"}\n'
@@ -85,7 +87,7 @@ def test_adding_makes_an_entry_or_a_new_version_that_keeps_its_state(heedful: He
         (("why", "abc"), "not a recorded decision"),
         (("weights", "path", "gpt-9"), "unknown weights 'gpt-9'"),
         (("weights", "pull", "gpt-9"), "unknown weights 'gpt-9'"),
-        (("probe", "not a url"), "is not a valid URL"),
+        (("probe", "not a url"), "is not a supported URL"),
         (("ask", "x", "--bank", "nope"), "unknown bank 'nope'"),
         (("ask", "x", "--url", "ftp://x"), "is not a supported URL"),
     ],
@@ -114,3 +116,51 @@ def test_export_into_a_file_of_another_tool_keeps_its_format_and_leaves_out_what
     heedful("bank", "retire", "b", "--bank", "p")
     assert heedful("bank", "export", str(file), "--bank", "p").code == 0
     assert file.read_text() == "## HINTS\n[a] helpful=0 harmful=0 :: Count twice.\n"
+
+
+def test_many_entries_are_embedded_at_import_unless_that_is_declined(
+    heedful: Heedful, minilm: Path, tmp_path: Path
+) -> None:
+    file, stores = tmp_path / "many.txt", [tmp_path / "now.db", tmp_path / "later.db"]
+    file.write_text("".join(f"Parcel {n} is late.\n" for n in range(70)))
+    now = heedful("bank", "import", str(file), "--store", str(stores[0]))
+    later = heedful("bank", "import", str(file), "--store", str(stores[1]), "--no-embed")
+    assert now.err.splitlines() == ["embedding: 70 of 70 entries"]
+    assert (later.code, later.err) == (0, "")
+    texts = [f"Parcel {n} is late." for n in range(70)]
+    assert [VectorCache(Database(store)).missing(texts) for store in stores] == [0, 70]
+    again = heedful("bank", "import", str(file), "--store", str(stores[0]))
+    assert (again.code, again.err) == (0, ""), "vectors are made once"
+
+
+def test_a_long_list_is_printed_one_entry_per_line(heedful: Heedful, tmp_path: Path) -> None:
+    file = tmp_path / "many.jsonl"
+    rows = [{"id": f"e{n}", "text": f"Line {n}\nand [more] " + "words " * 30} for n in range(1000)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    heedful("bank", "import", str(file), "--bank", "b", "--no-embed")
+    title, head, *lines = heedful("bank", "ls", "--bank", "b").out.splitlines()
+    assert (title, head.split()) == ("b: 1000 entries", ["id", "kind", "state", "text"])
+    assert len(lines) == 1000
+    assert lines[7].startswith("e7    rule  active  Line 7 and [more] words")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("ask", "q", "--limit", "0"), "Invalid value for '--limit': it must be at least 1"),
+        (("ask", "q", "--threads", "100000"), "Invalid value for '--threads': it must be at most 512"),
+        (("ask", "q", "--limit", "x"), "Invalid value for '--limit': it must be a whole number"),
+        (("ask", "q", "--margin", "x"), "Invalid value for '--margin': it must be a number"),
+        (("ask", "q", "--timeout", "nan"), "Invalid value for '--timeout': it must be at least 0.1"),
+        (("ask", "q", "--arm", "bogus"), "Invalid value for '--arm': 'bogus' is not one of 'never'"),
+        (("ask", "q", "--bogus"), "No such option: --bogus"),
+        (("ask",), "Missing argument"),
+        (("bogus",), "No such command 'bogus'"),
+    ],
+)
+def test_a_wrong_option_is_explained_without_the_words_of_a_library(
+    heedful: Heedful, words: tuple[str, ...], complaint: str
+) -> None:
+    done = heedful(*words)
+    assert (done.code, done.out) == (2, "")
+    assert complaint in done.err.splitlines()[-1]

@@ -48,3 +48,20 @@ def test_doctor_shows_which_extras_are_installed(heedful: Heedful, monkeypatch: 
     assert checks["study"]["ok"]
     assert "pip install 'heedful[study]'" in checks["study"]["detail"]
     assert "xllamacpp" in checks["embedded"]["detail"]
+
+
+def test_a_study_that_recalls_by_meaning_names_the_setting_that_needs_no_extra(
+    heedful: Heedful, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without(monkeypatch, "embedded")
+    rows = [f'{{"id": "{n}", "question": "What is on shelf {n}?", "answer": "nails"}}\n' for n in range(4)]
+    (tmp_path / "q.jsonl").write_text("".join(rows))
+    (tmp_path / "notes.txt").write_text("Every shelf holds nails.\n")
+    file = tmp_path / "desk.toml"
+    file.write_text(
+        'name = "desk"\n[model]\nurl = "http://127.0.0.1:9/v1"\n[questions]\nfile = "q.jsonl"\n'
+        '[sources.notes]\nbank = "notes.txt"\n'
+    )
+    done = heedful("study", "record", str(file), "--out", str(tmp_path / "out"))
+    assert done.code == 3
+    assert 'recall = "bm25" in each [sources.NAME] needs no extra' in done.err

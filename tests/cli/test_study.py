@@ -1,6 +1,7 @@
 """`heedful study` against a real endpoint on loopback, and what a person's mistake gets."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ fit = "fit.jsonl"
 test = "test.jsonl"
 [sources.notes]
 bank = "notes.txt"
+recall = "bm25"
 [fit]
 signals = ["mean"]
 families = ["gate"]
@@ -67,11 +69,16 @@ def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(
 ) -> None:
     done = heedful("study", "run", str(study), "--out", str(out), "--json")
     assert done.code == 0, done.err
-    assert "recording fit: 4 of 24 passes, 4 model calls, less than a minute left" in done.err
+    assert [line for line in done.err.splitlines() if line.startswith("recording fit")] == [
+        "recording fit: 0 of 24 passes, 0 model calls",
+        "recording fit: 24 of 24 passes, 24 model calls",
+    ]
     found = done.json
     assert found["arms"]["baseline"]["accuracy"] == 0
     assert found["arms"]["heedful"]["accuracy"] == 1
     assert found["delta"]["value"] == 1
+    written = re.sub(r"<[^>]+>", "|", (out / "report.html").read_text())
+    assert "recall of notes||bm25; at most 3 entries, placement auto|" in written
     assert found["test_openings"] == 1
     assert heedful("study", "report", str(out), "--json").json == found
     status = heedful("study", "status", str(out), "--json").json
@@ -176,7 +183,7 @@ def test_no_weights_are_downloaded_where_nothing_is_decoded(
     heedful("study", "run", str(study), "--out", str(out))
     toml = (out / "study.toml").read_text().partition("[questions]")[2]
     embedded = f'name = "desk"\n[model]\nweights = "smollm2-135m"\n[questions]{toml}'
-    (out / "study.toml").write_text(embedded.replace('"notes.txt"', '"notes.txt"\nrecall = "dense"'))
+    (out / "study.toml").write_text(embedded.replace('recall = "bm25"', 'recall = "dense"'))
     for command in ("status", "fit", "report"):
         done = heedful("study", command, str(out))
         assert (done.code, "downloading" in done.err) == (0, False), done.err

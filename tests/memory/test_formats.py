@@ -32,9 +32,9 @@ def test_a_text_list_gives_one_entry_a_line_without_bullets(tmp_path: Path) -> N
 
 BAD = [
     ('{"text": "ok"}', None),
-    ('{"txet": "x"}', "unknown field"),
-    ("{", "truncated|malformed|ended"),
-    ('{"text": "x", "kind": "poem"}', "poem|Invalid enum"),
+    ('{"txet": "x"}', "the key `txet` is unknown"),
+    ("{", "ends too early"),
+    ('{"text": "x", "kind": "poem"}', "poem"),
     ('{"text": " "}', "empty"),
     ('{"text": "q", "kind": "exemplar"}', "response"),
     ('{"text": "x", "digest": "00"}', "digest"),

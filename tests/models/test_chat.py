@@ -182,13 +182,42 @@ def test_a_key_that_cannot_be_sent_names_its_variable_and_not_itself(monkeypatch
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_names_the_variable_to_set_and_is_not_tried_again(status: int) -> None:
-    with FaultyServer(in_turn(fails(status))) as server, pytest.raises(MissingError) as caught:
+def test_a_refused_key_names_the_variable_to_set_and_is_not_tried_again() -> None:
+    with FaultyServer(in_turn(fails(401))) as server, pytest.raises(MissingError) as caught:
         ask(chat(server, key_from="MY_KEY"))
     assert "MY_KEY" in str(caught.value)
-    assert str(status) in str(caught.value)
+    assert "401" in str(caught.value)
     assert len(server.requests) == 1
+
+
+def test_a_forbidden_request_quotes_the_reason_and_does_not_call_the_key_wrong() -> None:
+    with FaultyServer(in_turn(fails(403, "this region is not supported"))) as server:
+        said = failure(chat(server, key_from="MY_KEY"))
+    assert "refused access (403)" in said
+    assert "this region is not supported" in said
+    assert "rejected the key" not in said
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"timeout": float("inf")}, "finite number of seconds"),
+        ({"timeout": float("nan")}, "finite number of seconds"),
+        ({"timeout": 0}, "finite number of seconds"),
+        ({"timeout": "60"}, "finite number of seconds"),
+        ({"retries": -1}, "retries.* at least 0"),
+        ({"concurrency": 0}, "concurrency.* at least 1"),
+        ({"concurrency": 2.5}, "concurrency.* whole number"),
+        ({"top_logprobs": -1}, "top_logprobs.* at least 0"),
+        ({"model": None}, "model.* text"),
+        ({"base_url": None}, "not a valid URL"),
+        ({"base_url": 80}, "not a valid URL"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_at_once(settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        ChatModel(**{"base_url": "http://127.0.0.1:9/v1", **settings})
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 import asyncio
+from typing import Any
 
 import pytest
 
-from heedful import EmbeddedModel, UsageError
+from heedful import EmbeddedModel, MissingError, UsageError
 from heedful.models.embedded import SPINS, _set_waiting
 from heedful.types import Message, Prompt
 
@@ -47,3 +48,24 @@ def test_threads_spin_for_a_moment_unless_the_environment_says_otherwise() -> No
     passive = {"OMP_WAIT_POLICY": "passive"}
     _set_waiting(passive)
     assert passive == {"OMP_WAIT_POLICY": "passive"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"threads": 100_000}, "threads.* from 1 to 512"),
+        ({"threads": 0}, "threads.* from 1 to 512"),
+        ({"threads": "2"}, "threads.* is '2'"),
+        ({"slots": 0}, "slots.* from 1 to 256"),
+        ({"context": 0}, "context.* at least 1"),
+        ({"weights": None}, "weights.* is None; give a name or a GGUF file"),
+    ],
+)
+def test_a_setting_that_would_end_the_engine_is_refused(settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        EmbeddedModel(**settings)
+
+
+def test_weights_that_are_not_there_are_named() -> None:
+    with pytest.raises(MissingError, match=r"no model 'nosuch\.gguf'"):
+        EmbeddedModel(weights="nosuch.gguf")

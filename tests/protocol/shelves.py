@@ -26,9 +26,11 @@ test = "test.jsonl"
 metric = "text"
 [sources.notes]
 bank = "notes.txt"
+recall = "bm25"
 [sources.other]
 bank = "notes.txt"
 placement = "before"
+recall = "bm25"
 [sources.retry]
 kind = "retry"
 [sources.reflect]

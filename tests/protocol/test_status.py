@@ -32,3 +32,16 @@ def test_the_time_left_counts_sources_that_have_not_begun(study: Path) -> None:
     assert {side: found[side].seconds_left * slots for side in found} == {
         side: 10 * count for side, count in passes.items()
     }
+
+
+def test_a_damaged_line_is_reported_until_its_pass_is_recorded_again(study: Path) -> None:
+    study.write_text(STUDY.partition("[sources.other]")[0])
+    space = open_workspace(study, study.parent / "out")
+    setup = prepare(space.study, None)
+    asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
+    lines = space.ledger.read_bytes().splitlines(keepends=True)
+    space.ledger.write_bytes(b"".join([*lines[:-1], lines[-1][:30] + b"\n"]))
+    assert [damage.line for damage in status_of(space, setup).damaged_rows] == [len(lines)]
+    asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
+    assert len(Ledger(space.ledger).damage) == 1, "the line itself stays"
+    assert status_of(space, setup).damaged_rows == ()

@@ -335,7 +335,7 @@ def change_study(old: str, new: str) -> Callable[[Workspace], object]:
         edit_policy,
         change_study("[fit]", "[fit]\nharm_limit = 0.02"),
         change_study("[fit]", "[split]\nfit = 50\n[fit]"),
-        change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\n', ""),
+        change_study('[sources.other]\nbank = "notes.txt"\nplacement = "before"\nrecall = "bm25"\n', ""),
     ],
 )
 def test_a_policy_that_was_chosen_otherwise_is_not_locked(

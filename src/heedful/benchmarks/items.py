@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from heedful.errors import MissingError, UsageError
+from heedful.mismatch import mismatch
 from heedful.types import Item
 
 
@@ -43,7 +44,7 @@ def _item(file: Path, number: int, line: bytes) -> Item:
     try:
         return msgspec.json.decode(line, type=Item)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"{file} line {number} is not a question: {error}") from error
+        raise UsageError(f"{file} line {number} is not a question: {mismatch(error)}") from error
 
 
 def with_choices(item: Item) -> str:

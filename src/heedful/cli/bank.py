@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from heedful.cli.bank_evidence import SourceName, StudyFolder
-from heedful.cli.options import BankName, Json, Store
+from heedful.cli.options import BankName, Json, Store, refuse_idle
 from heedful.cli.output import print_json, result, say
 from heedful.types import Entry, Kind, Mark, State
 
@@ -44,23 +44,29 @@ def import_(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Skip unreadable lines and import the rest.")
     ] = False,
+    embed: Annotated[
+        bool, typer.Option(help="Embed the entries now rather than at the first question.")
+    ] = True,
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Add the entries of a file: all of them, or none if a line is unreadable (unless --skip-bad)."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import embed_now, open_store
     from heedful.memory.formats import read_entries
 
     entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
-    new = asyncio.run(open_store(store).put(bank, entries))
+    opened = open_store(store)
+    new = asyncio.run(opened.put(bank, entries))
     for number, problem in bad:
         say(f"heedful: skipped line {number} of {file.name}: {problem}")
     if json:
         skipped = [{"line": number, "problem": problem} for number, problem in bad]
         print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
-        return
-    known = f", {len(entries) - new} already present" if new < len(entries) else ""
-    result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
+    else:
+        known = f", {len(entries) - new} already present" if new < len(entries) else ""
+        result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
+    if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
+        embed_now(opened, entries)
 
 
 @app.command()
@@ -82,7 +88,7 @@ def add(
 
     try:
         entry = new_entry(text, kind=kind, response=response, tags=tag or (), source=source, id=id)
-    except ValueError as error:
+    except UsageError as error:
         raise UsageError(f"the entry was not added: {error}") from error
     opened = open_store(store)
     new = asyncio.run(opened.put(bank, [entry]))
@@ -128,6 +134,7 @@ def ls(
 
 @app.command()
 def evidence(
+    context: typer.Context,
     bank: BankName = "default",
     study: StudyFolder = None,
     source: SourceName = None,
@@ -139,6 +146,8 @@ def evidence(
     from heedful.cli.resources import open_store, require_bank
     from heedful.governance.evidence import by_harm
 
+    if study is None:
+        refuse_idle(context, ("source",), "without --study")
     opened = open_store(store)
     require_bank(opened, bank)
     known = read_bank_evidence(opened, bank, study, source)
@@ -286,18 +295,13 @@ def _change(entry: str, state: State, reason: str, bank: str, store: Path | None
 
 
 def _draw(name: str, entries: list[Entry]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-    table = Table(title=f"{name}: {count}", title_justify="left", box=None, pad_edge=False)
-    table.add_column("id", no_wrap=True)
-    table.add_column("kind")
-    table.add_column("state")
-    table.add_column("text", ratio=1)
-    for entry in entries:
-        table.add_row(escape(entry.id), entry.kind, escape(_state(entry)), escape(entry.text))
-    result().print(table)
+    """One line per entry, printed plainly: rich needs seconds for a table of thousands of rows."""
+    rows = [("id", "kind", "state", "text")]
+    rows += [(entry.id, entry.kind, _state(entry), " ".join(entry.text.split())) for entry in entries]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    typer.echo(f"{name}: {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
+    lines = ("  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in rows)
+    typer.echo("\n".join(lines))
 
 
 def _state(entry: Entry) -> str:

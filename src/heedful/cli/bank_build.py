@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.cli.options import Json
+from heedful.cli.options import Json, refuse_idle
 from heedful.cli.output import print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data, Place, open_study, open_study_model
@@ -24,7 +24,11 @@ WriterWeights = Annotated[
 ]
 
 
+FOR_RULES = ("budget", "writer_url", "writer_model", "writer_weights")
+
+
 def build(
+    context: typer.Context,
     place: Place,
     kind: Annotated[Literal["exemplars", "worked", "rules"], typer.Option(help="What to build.")],
     size: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 50,
@@ -48,6 +52,10 @@ def build(
         write_responses,
     )
 
+    if kind != "rules":
+        refuse_idle(context, FOR_RULES, f"with --kind {kind}")
+    if kind == "worked":
+        refuse_idle(context, ("size",), "with --kind worked")
     space, setup = open_study(place, data, None)
     model = open_study_model(setup)
     file = out or space.folder / f"{kind}.jsonl"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import Json, ModelName, Threads, Url, Weights
+from heedful.cli.options import Json, ModelName, Threads, Url, Weights, refuse_idle_model_options
 from heedful.cli.output import print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     benchmark: Annotated[str, typer.Argument(help="Name of the benchmark, such as aime24.")],
     memory: Annotated[
         list[str],
@@ -52,6 +53,7 @@ def compare(
     from heedful.experiments.compare import compare as run
     from heedful.models.schemes import ModelOptions
 
+    refuse_idle_model_options(context, url)
     if benchmark not in BENCHMARKS:
         raise UsageError(f"unknown benchmark {benchmark!r}; choose {', '.join(BENCHMARKS)}")
     memories = _read_memories(memory)

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from heedful.cli.options import Json, Store, Url
+from heedful.cli.options import Json, ModelName, Store, Url, refuse_idle
 from heedful.cli.output import print_json, result
 from heedful.errors import HeedfulError
 from heedful.extras import EXTRAS, IMPORTED_AS, absent, pip_line
@@ -19,18 +19,27 @@ from heedful.extras import EXTRAS, IMPORTED_AS, absent, pip_line
 CORE = ("aiohttp", "bm25s", "jsonschema", "msgspec", "numpy")
 
 
-def doctor(url: Url = None, store: Store = None, json: Json = False) -> None:
+def doctor(
+    context: typer.Context,
+    url: Url = None,
+    model: ModelName = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
     """Check Python, packages, weights, the store and the endpoint; exit 1 if something must be fixed."""
+    if url is None:
+        refuse_idle(context, ("model",), "without --url")
     checks: dict[str, Callable[[], str]] = {
         "python": _python,
         "packages": lambda: _versions(CORE, "--force-reinstall heedful"),
         **{extra: partial(_extra, extra) for extra in EXTRAS},
+        "plug-ins": _plugins,
         "weights": _weights,
         "store": lambda: _store(store),
         "key": _key,
     }
     if url is not None:
-        checks["endpoint"] = lambda: _endpoint(url)
+        checks["endpoint"] = lambda: _endpoint(url, model or "")
     findings = [_finding(name, check) for name, check in checks.items()]
     if json:
         print_json({"ok": all(f["ok"] for f in findings), "checks": findings})
@@ -105,11 +114,29 @@ def _key() -> str:
     )
 
 
-def _endpoint(url: str) -> str:
+def _plugins() -> str:
+    from heedful.benchmarks import BENCHMARKS
+    from heedful.memory.bank import RECALL_METHODS
+    from heedful.memory.formats import FORMATS
+    from heedful.models.schemes import MODELS
+    from heedful.passes import GUARDS
+    from heedful.plugins import Registry
+    from heedful.sources.kinds import SOURCES
+    from heedful.stages.confidence import SIGNALS
+
+    registries: list[Registry[Any]] = [
+        *(BENCHMARKS, FORMATS, GUARDS, MODELS, RECALL_METHODS, SIGNALS, SOURCES)
+    ]
+    if broken := [problem for registry in registries for problem in registry.broken()]:
+        raise HeedfulError(f"cannot use {'; '.join(broken)}: fix or uninstall the package")
+    added = [f"{name} ({registry.group})" for registry in registries for name in registry.added()]
+    return ", ".join(added) or "none"
+
+
+def _endpoint(url: str, name: str) -> str:
     from heedful.models.schemes import ModelOptions, make_model
     from heedful.types import Message, Prompt
 
-    name = os.environ.get("HEEDFUL_MODEL", "")
     model = make_model(ModelOptions(url=url, model=name, timeout=20.0, retries=0))
     prompt = Prompt(messages=(Message(role="user", content="Say hello."),), max_tokens=4)
     decode = asyncio.run(model.decode(prompt))

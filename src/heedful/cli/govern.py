@@ -10,7 +10,7 @@ import typer
 
 from heedful.cli.bank_evidence import BankEvidence, SourceName, StudyFolder, read_bank_evidence
 from heedful.cli.govern_text import print_review, review_fields
-from heedful.cli.options import BankName, Json, Store
+from heedful.cli.options import BankName, Json, Store, refuse_idle
 from heedful.cli.output import print_json, say
 from heedful.cli.study import Data
 from heedful.errors import UsageError
@@ -26,6 +26,7 @@ RuleName = Literal["auto", "sign", "betting", "hoeffding", "hoeffding-paper"]
 
 
 def govern(
+    context: typer.Context,
     bank: BankName = "default",
     study: StudyFolder = None,
     source: SourceName = None,
@@ -57,6 +58,8 @@ def govern(
     from heedful.governance.terms import RetirementTerms
     from heedful.types import Mark
 
+    if study is None:
+        refuse_idle(context, ("source",), "without --study")
     terms = RetirementTerms(
         rule=_chosen_rule(rule, study, probe),
         confidence=confidence,

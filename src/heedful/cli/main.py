@@ -21,6 +21,7 @@ from heedful.cli import (
     why,
 )
 from heedful.errors import HeedfulError
+from heedful.mismatch import plain_value_problem
 
 app = typer.Typer(
     name="heedful",
@@ -67,9 +68,13 @@ def _options(
 def run() -> None:
     """Run the command line; an error prints one sentence and sets the exit code."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except HeedfulError as error:
         print(f"heedful: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except typer.BadParameter as error:
+        error.message = plain_value_problem(error.message)
+        error.show()
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         print("heedful: interrupted", file=sys.stderr)
@@ -77,3 +82,10 @@ def run() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except Exception as error:  # the other usage errors of the parser, which has no public name for them
+        show = getattr(error, "show", None)
+        if show is None:
+            raise
+        show()
+        sys.exit(getattr(error, "exit_code", 2))
+    sys.exit(code if isinstance(code, int) else 0)

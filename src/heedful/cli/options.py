@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from heedful.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 BankName = Annotated[str, typer.Option("--bank", "-b", help="Name of the bank.")]
@@ -39,5 +42,22 @@ Weights = Annotated[
     str, typer.Option(help="Embedded model: a name from `heedful weights list` or a GGUF file.")
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads of the embedded model [default: all cores].")
+    int | None, typer.Option(min=1, max=512, help="Threads of the embedded model [default: all cores].")
 ]
+
+
+def refuse_idle(context: typer.Context, names: Iterable[str], reason: str) -> None:
+    """Refuse options that were given on the command line although they have no effect."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            option = max(parameter.opts, key=len)
+            raise UsageError(f"{option} has no effect {reason}; leave it out")
+
+
+def refuse_idle_model_options(context: typer.Context, url: str | None) -> None:
+    """Refuse options of the embedded model with an endpoint, and those of an endpoint without one."""
+    if not url:
+        refuse_idle(context, ("model", "timeout", "logprobs"), "on the embedded model; it needs --url")
+    elif url.startswith(("http:", "https:")):
+        refuse_idle(context, ("weights", "threads"), "on an endpoint (--url or HEEDFUL_URL)")

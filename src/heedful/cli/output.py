@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def print_json(value: object) -> None:
     """Print the result as one JSON object."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(json.dumps(value, ensure_ascii=False, indent=2), flush=True)
 
 
 def say(message: str) -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.model_options import read_extra
-from heedful.cli.options import Extra, Headers, Json, ModelName, Weights
+from heedful.cli.options import Extra, Headers, Json, ModelName, Weights, refuse_idle_model_options
 from heedful.cli.output import print_json, result, say
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def probe(
+    context: typer.Context,
     url: Annotated[str, typer.Argument(help="Base URL, such as http://127.0.0.1:8000/v1, or `embedded`.")],
     model: ModelName = None,
     weights: Weights = "smollm2-135m",
@@ -25,32 +26,28 @@ def probe(
     """Ask an endpoint a few questions, report what it supports, and note it for later commands."""
     from heedful.cli.resources import open_model
     from heedful.models.chat import ChatModel
-    from heedful.models.embedded import EmbeddedModel
     from heedful.models.endpoints import note_rejects
     from heedful.models.headers import read_headers
     from heedful.models.probe import probe as ask
     from heedful.models.schemes import ModelOptions
 
-    engine = None
-    if url == "embedded":
-        engine = cast(EmbeddedModel, open_model(ModelOptions(weights=weights)))  # keep a reference
-    chat = (
-        engine.chat
-        if engine
-        else ChatModel(
-            base_url=url,
-            model=model or "",
-            timeout=60.0,
-            headers=read_headers(header or ()),
-            extra=read_extra(extra),
-        )
+    endpoint = "" if url == "embedded" else url
+    refuse_idle_model_options(context, endpoint)
+    options = ModelOptions(
+        url=endpoint,
+        model=model or "",
+        timeout=60.0,
+        weights=weights,
+        headers=read_headers(header or ()),
+        extra=read_extra(extra),
     )
+    opened = open_model(options)
+    if isinstance(opened, ChatModel):
+        opened = replace(opened, rejects=frozenset())  # what was noted before may no longer hold
     say("asking about ten short questions …")
-    capabilities = asyncio.run(ask(chat))
-    if engine is None:
-        note_rejects(chat.base_url, chat.model, capabilities.rejects)
-    else:
-        capabilities = replace(capabilities, endpoint="embedded", model=weights)
+    capabilities = asyncio.run(ask(opened))
+    if isinstance(opened, ChatModel):
+        note_rejects(opened.base_url, opened.model, capabilities.rejects)
     if json:
         print_json(asdict(capabilities))
         return

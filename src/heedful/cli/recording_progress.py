@@ -1,11 +1,12 @@
-"""Recording progress: bars on a terminal, occasional lines elsewhere."""
+"""The progress of recordings, with their calls, failures and remaining time."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
-from heedful.cli.output import progress, say
+from heedful.cli.progress import shown_progress
 
 if TYPE_CHECKING:
     from heedful.protocol.record import RecordingProgress
@@ -14,29 +15,21 @@ if TYPE_CHECKING:
 @contextmanager
 def recording_progress() -> Iterator[Callable[[str, "RecordingProgress"], None]]:
     """Yields a function that shows the progress of a recording under a title."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    console = progress()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
-        rows = {}
-        printed: dict[str, int] = {}
+    with shown_progress() as show_progress:
         started: dict[str, tuple[float, int]] = {}
 
         def show(title: str, now: "RecordingProgress") -> None:
-            if title not in rows:
-                rows[title] = bars.add_task(title, total=now.total)
-            bars.update(rows[title], completed=now.done)
             if now.calls:
                 started.setdefault(title, (time.monotonic(), now.done))
-            if not console.is_terminal and now.done >= printed.get(title, 0) + max(1, now.total // 10):
-                printed[title] = now.done
-                left = _left(now, *started[title]) if title in started else ""
-                failed = f", {now.failed} failed" if now.failed else ""
-                say(f"{title}: {now.done} of {now.total} passes, {now.calls} model calls{failed}{left}")
+            show_progress(title, now.done, now.total, partial(_words, now, started.get(title)))
 
         yield show
+
+
+def _words(now: "RecordingProgress", started: tuple[float, int] | None) -> str:
+    failed = f", {now.failed} failed" if now.failed else ""
+    left = "" if started is None else _left(now, *started)
+    return f"{now.done} of {now.total} passes, {now.calls} model calls{failed}{left}"
 
 
 def _left(now: "RecordingProgress", since: float, done: int) -> str:

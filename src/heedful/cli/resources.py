@@ -1,21 +1,30 @@
 """Open the model, store and bank that a command uses."""
 
 import asyncio
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.cli.output import progress, say
-from heedful.errors import UsageError
-from heedful.extras import require
+from heedful.cli.progress import ProgressLines, Show, shown_progress
+from heedful.errors import HeedfulError, UsageError
+from heedful.extras import absent, require
 from heedful.memory import SqliteStore
-from heedful.memory.database import Database
+from heedful.memory.database import WAIT_SECONDS, Database
 from heedful.memory.stored import StoredBank
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.schemes import ModelOptions, make_model
 from heedful.ports import Model
+from heedful.types import Entry
 
 if TYPE_CHECKING:
     from heedful.memory.embed import MiniLM
+
+
+MINILM = "all-minilm-l6-v2"
+FEW_VECTORS = 64
+"""Fewer entries are embedded in less than a second, when they are first needed."""
 
 
 def open_model(options: ModelOptions) -> Model:
@@ -47,8 +56,9 @@ def pull_weights(name: str) -> Path:
         return weights.pull(name, lambda p: bars.update(rows[p.file], completed=p.done))
 
 
-def open_store(path: Path | None) -> SqliteStore:
-    return SqliteStore(Database(path))
+def open_store(path: Path | None, *, wait: float = WAIT_SECONDS) -> SqliteStore:
+    """The store; `wait` limits how long a write waits for another process, in seconds."""
+    return SqliteStore(Database(path, wait=wait))
 
 
 def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> StoredBank:
@@ -57,14 +67,42 @@ def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> S
 
     if method in ("dense", "bm25_rerank") and name in asyncio.run(store.banks()):
         require("embedded", instead="--recall bm25 needs no extra")
-    cache = VectorCache(store.database)
+    lines = ProgressLines()
+    cache = VectorCache(store.database, partial(_show_vectors, lines.show))
     return StoredBank(store, name, method=method, threshold=threshold, embedder=open_minilm, cache=cache)
+
+
+def embed_now(store: SqliteStore, entries: Sequence[Entry]) -> None:
+    """Embed many new entries with progress, so that the first question need not wait for them.
+
+    Weights are not downloaded for it: the first recall by meaning does that.
+    """
+    from heedful.models import weights
+
+    if absent("embedded") or weights.status(MINILM).state != "present":
+        return
+    from heedful.memory.vectors import VectorCache
+
+    texts = [entry.text for entry in entries if entry.live]
+    if VectorCache(store.database).missing(texts) < FEW_VECTORS:
+        return
+    try:
+        with shown_progress() as show:
+            VectorCache(store.database, partial(_show_vectors, show)).vectors(texts, open_minilm())
+    except HeedfulError as error:
+        say(f"heedful: the entries are stored, but not embedded yet: {error}")
+
+
+def _show_vectors(show: Show, done: int, total: int) -> None:
+    if total >= FEW_VECTORS:
+        show("embedding", done, total, lambda: f"{done} of {total} entries")
 
 
 def open_minilm() -> "MiniLM":
     from heedful.memory.embed import MiniLM
+    from heedful.models.embedded import usable_cores
 
-    return MiniLM(pull_weights("all-minilm-l6-v2"))
+    return MiniLM(pull_weights(MINILM), threads=usable_cores())
 
 
 def require_bank(store: SqliteStore, name: str) -> None:

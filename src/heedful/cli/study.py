@@ -184,9 +184,11 @@ def open_study_model(setup: "StudySetup") -> "Model":
 
 def pull_study_weights(setup: "StudySetup") -> None:
     from heedful.cli.resources import pull_weights
+    from heedful.extras import require
     from heedful.models.catalogue import CATALOGUE
 
     if any(bank.method != "bm25" for bank in setup.banks.values()):
+        require("embedded", instead='recall = "bm25" in each [sources.NAME] needs no extra')
         pull_weights("all-minilm-l6-v2")
     judge = setup.study.questions.judge if setup.study.questions else None
     for settings in (setup.study.model, *([] if judge is None else [judge])):
@@ -197,7 +199,7 @@ def pull_study_weights(setup: "StudySetup") -> None:
 def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import record
 
-    _say_damage(space)
+    _say_damage(space, setup)
     with recording_progress() as tell:
         show = partial(tell, "recording fit")
         asyncio.run(record(space, setup, model, "fit", show, retry_failed=retry_failed))
@@ -216,17 +218,17 @@ def _warn(space: "Workspace", setup: "StudySetup") -> None:
 def _test(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
     from heedful.protocol.workflow import open_test_side
 
-    _say_damage(space)
+    _say_damage(space, setup)
     with recording_progress() as tell:
         show = partial(tell, "recording test")
         asyncio.run(open_test_side(space, setup, model, show, retry_failed=retry_failed))
 
 
-def _say_damage(space: "Workspace") -> None:
+def _say_damage(space: "Workspace", setup: "StudySetup") -> None:
     from heedful.cli.study_text import damage_line
-    from heedful.protocol.ledger import Ledger
+    from heedful.protocol.status import status_of
 
-    for damage in Ledger(space.ledger).damage:
+    for damage in status_of(space, setup).damaged_rows:
         say(damage_line(damage.line, damage.problem))
 
 

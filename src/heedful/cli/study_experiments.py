@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from heedful.cli.bank_build import WriterModel, WriterUrl, WriterWeights
-from heedful.cli.options import Json
+from heedful.cli.options import Json, refuse_idle
 from heedful.cli.output import print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data, Place, open_study, open_study_model
@@ -71,6 +71,8 @@ def refine(
     from heedful.governance.terms import RetirementTerms
     from heedful.report.pages.refine_page import refine_page
 
+    if not replace:
+        refuse_idle(context, ("writer_url", "writer_model", "writer_weights"), "without --replace")
     terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share)
     with open_experiment("refine", place, data, source) as experiment:
         writer = None
@@ -126,6 +128,8 @@ def counterfactual(
     from heedful.experiments.edits import read_edits
     from heedful.report.pages.counterfactual_page import counterfactual_page
 
+    if edits is not None:
+        refuse_idle(context, ("count",), "with --edits")
     with open_experiment("counterfactual", place, data, source, side, rows, seed) as experiment:
         given = count if edits is None else read_edits(edits, experiment.entries, seed)
         found = asyncio.run(run(experiment, given))

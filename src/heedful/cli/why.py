@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Json, Store, Threads
+from heedful.cli.options import Json, Store, Threads, refuse_idle
 from heedful.cli.output import print_json, result, say
 
 if TYPE_CHECKING:
@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 
 
 def why(
+    context: typer.Context,
     decision: Annotated[str, typer.Argument(help="Id of a decision, an id prefix, or `last`.")] = "last",
     leave_one_out: Annotated[
         bool, typer.Option("--leave-one-out", help="Decode again without each recalled entry.")
     ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(help="URL of the model for --leave-one-out [default: as recorded]."),
+    ] = None,
     threads: Threads = None,
     store: Store = None,
     json: Json = False,
@@ -28,6 +33,8 @@ def why(
     from heedful.decisions import decision_fields
     from heedful.memory.journal import SqliteJournal
 
+    if not leave_one_out:
+        refuse_idle(context, ("url", "threads"), "without --leave-one-out")
     opened = open_store(store)
     recorded = asyncio.run(SqliteJournal(opened.database).find(decision))
     without = None
@@ -35,7 +42,7 @@ def why(
         from heedful.credit import leave_one_out as decode_without
 
         say("decoding again without each recalled entry …")
-        without = asyncio.run(decode_without(recorded, model_of(recorded, threads), opened.version))
+        without = asyncio.run(decode_without(recorded, model_of(recorded, threads, url), opened.version))
     if json:
         left_out = {} if without is None else {"leave_one_out": without_fields(without)}
         print_json({**decision_fields(recorded), **left_out})
@@ -46,20 +53,27 @@ def why(
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def model_of(decision: "Decision", threads: int | None) -> "Model":
-    """The model that made the decision."""
+def model_of(decision: "Decision", threads: int | None, url: str | None = None) -> "Model":
+    """The model that made the decision, opened again."""
     from heedful.cli.resources import open_model
     from heedful.errors import UsageError
     from heedful.models.chat import UNNAMED
-    from heedful.models.schemes import ModelOptions
+    from heedful.models.schemes import MODELS, ModelOptions
 
-    model = decision.model
-    if model.endpoint == "embedded":
-        return open_model(ModelOptions(weights=model.name, threads=threads))
-    if not model.endpoint.startswith("http"):
+    recorded = decision.model
+    if recorded.endpoint == "embedded":
+        return open_model(ModelOptions(weights=recorded.name, threads=threads))
+    place = url or recorded.endpoint
+    if place.partition(":")[0].lower() not in MODELS:
         raise UsageError(
-            f"{model.name} ({model.endpoint}) made this decision, and this command cannot open it again: "
-            "call heedful.credit.leave_one_out with the model in Python"
+            f"{recorded.name} ({recorded.endpoint}) made this decision, and its URL is not recorded: give "
+            "--url, or call heedful.credit.leave_one_out with the model in Python"
         )
-    name = "" if model.name == UNNAMED else model.name
-    return open_model(ModelOptions(url=model.endpoint, model=name))
+    name = "" if recorded.name == UNNAMED else recorded.name
+    model = open_model(ModelOptions(url=place, model=name, threads=threads))
+    if model.traits.fingerprint != recorded.fingerprint:
+        raise UsageError(
+            f"{place} is not the model that made decision {decision.id}: "
+            f"it is {model.traits.name}, not {recorded.name} ({recorded.endpoint})"
+        )
+    return model

@@ -41,7 +41,7 @@ class StudyData:
     crossfit_outdated: bool
     """Whether there is one that was computed from other passes, and is left out."""
     damaged: int
-    """Damaged rows of the ledger, which were skipped."""
+    """Damaged rows of the ledger, which were skipped; 0 if no pass of the test side is missing."""
     texts: StudyTexts | None = None
     """The user's own questions and entries; None: the report shows no texts."""
 
@@ -120,7 +120,7 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
         failed={side: _failed(ledger, side, lock) for side in SIDES},
         crossfit=crossfit if current else None,
         crossfit_outdated=not current,
-        damaged=len(ledger.damage),
+        damaged=len(ledger.damage) if lock.kinds.keys() - test.table.columns.keys() else 0,
         texts=texts,
     )
 

@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from heedful.errors import UsageError
+from heedful.limits import is_number
+from heedful.memory.entries import refuse_bank_name
 from heedful.plugins import Registry
-from heedful.types import Entry, Recall, Spec, digest_of
+from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Entry, Recall, Spec, digest_of
 
 if TYPE_CHECKING:
     from heedful.memory.index import Embedder, Index, IndexInput
@@ -25,6 +27,10 @@ RECALL_METHODS: "Registry[Callable[[IndexInput], Index]]" = Registry(
 """Recall methods by name; each builds an index."""
 
 
+WITHOUT_THRESHOLD = ("bm25", "bm25_rerank")
+"""Recall methods of ours that do not use a threshold."""
+
+
 class MemoryBank:
     """A snapshot of entries; quarantined and retired ones are not recalled."""
 
@@ -33,8 +39,8 @@ class MemoryBank:
         name: str,
         entries: Sequence[Entry],
         *,
-        method: str = "dense",
-        threshold: float = 0.6,
+        method: str = DEFAULT_RECALL,
+        threshold: float = DEFAULT_THRESHOLD,
         embedder: "Callable[[], Embedder] | None" = None,
         cache: "VectorCache | None" = None,
     ) -> None:
@@ -43,6 +49,9 @@ class MemoryBank:
         if method not in RECALL_METHODS:
             known = ", ".join(RECALL_METHODS)
             raise UsageError(f"unknown recall method {method!r}; choose one of {known}")
+        refuse_bank_name(name)
+        if not is_number(threshold):
+            raise UsageError(f"the threshold of recall is {threshold!r}; set it to a number such as 0.6")
         self.name = name
         self.method = method
         self.threshold = threshold

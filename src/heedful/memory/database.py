@@ -14,6 +14,14 @@ from heedful.errors import StoreError
 
 SCHEMA_VERSION = 2
 T = TypeVar("T")
+WAIT_SECONDS = 30.0
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NEXT_STEPS = {
+    sqlite3.SQLITE_BUSY: "another process is using it: wait until it ends, and try again",
+    sqlite3.SQLITE_READONLY: "this process may only read it: change its permissions, or use --store",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged: restore it from a backup",
+    sqlite3.SQLITE_NOTADB: "restore it from a backup, or use another file",
+}
 SCHEMA = """
 CREATE TABLE entries (
     seq INTEGER PRIMARY KEY, at REAL NOT NULL, bank TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL,
@@ -53,22 +61,20 @@ def default_path() -> Path:
 
 
 class Database:
-    """One connection; a committed transaction is on disk (WAL, synchronous=FULL)."""
+    """One connection; a committed transaction is on disk (WAL, synchronous=FULL).
 
-    def __init__(self, path: Path | str | None = None) -> None:
+    A store that this process may not write is opened for reading.
+    """
+
+    def __init__(self, path: Path | str | None = None, *, wait: float = WAIT_SECONDS) -> None:
+        """`wait` limits how long a write waits for another process, in seconds."""
         self.path = Path(path) if path is not None else default_path()
         self._lock = threading.RLock()
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, timeout=30.0
-            )
+            self._connection = _open(self.path, wait)
             finalize(self, self._connection.close)
-            self._connection.row_factory = sqlite3.Row
-            _use_wal(self._connection)
-            self._connection.execute("PRAGMA synchronous=FULL")
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"cannot open the store {self.path}: {error}") from error
+            raise StoreError(f"cannot open the store {self.path}: {_reason(error)}") from error
         self._prepare()
 
     def _prepare(self) -> None:
@@ -129,7 +135,7 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(f"the store {self.path} failed: {error}") from error
+            raise StoreError(f"the store {self.path} failed: {_reason(error)}") from error
 
     def close(self) -> None:
         self._connection.close()
@@ -162,6 +168,49 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, daemon=True).start()
     return await done
+
+
+def _open(path: Path, wait: float) -> sqlite3.Connection:
+    """Open the file to write, or else to read: its folder, the file or the disk may be read-only."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = _connect(path, wait)
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous=FULL")
+    except (OSError, sqlite3.OperationalError) as error:
+        if not path.is_file() or getattr(error, "sqlite_errorcode", 0) in _BUSY:
+            raise
+        return _open_to_read(path, wait)
+    return connection
+
+
+def _open_to_read(path: Path, wait: float) -> sqlite3.Connection:
+    """Open a file that cannot be written; without its WAL files SQLite must take it to be immutable."""
+    location = f"{path.absolute().as_uri()}?mode=ro"
+    connection = _connect(location, wait)
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        connection = _connect(f"{location}&immutable=1", wait)
+        connection.execute("PRAGMA user_version").fetchone()
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def _connect(location: Path | str, wait: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        location, isolation_level=None, check_same_thread=False, timeout=wait, uri=isinstance(location, str)
+    )
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _reason(error: Exception) -> str:
+    """SQLite's reason, with the next step for those that a user can act on."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    step = _NEXT_STEPS.get(code)
+    return f"{error}; {step}" if step else str(error)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

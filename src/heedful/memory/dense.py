@@ -5,16 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from heedful.memory.index import Embedder, Floats, IndexInput, best
-
-THRESHOLD = 0.6
-"""The paper's similarity threshold for reasoning tasks."""
+from heedful.types import DEFAULT_THRESHOLD
 
 
 class DenseIndex:
     """Cosine similarity with a threshold, ties by id."""
 
     def __init__(
-        self, vectors: Floats, ids: Sequence[str], embedder: Embedder, threshold: float = THRESHOLD
+        self, vectors: Floats, ids: Sequence[str], embedder: Embedder, threshold: float = DEFAULT_THRESHOLD
     ) -> None:
         self._vectors = vectors
         self._ids = list(ids)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from heedful.errors import UsageError
 from heedful.memory.database import Database
+from heedful.memory.entries import refuse_bank_name
 from heedful.types import Entry, Evidence, Mark, State, StateChange
 
 _CURRENT = """
@@ -35,6 +36,7 @@ class SqliteStore:
     async def put(self, bank: str, entries: Sequence[Entry]) -> int:
         """Add versions, all or none; an existing entry keeps its state, and gets a new version only if its
         content changed."""
+        refuse_bank_name(bank)
         return await self.database.write(lambda connection: _put(connection, bank, entries))
 
     async def banks(self) -> Mapping[str, int]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from heedful.memory.bank import MemoryBank
+from heedful.memory.sqlite import SqliteStore
 from heedful.ports import Store
-from heedful.types import Entry, Recall, Spec
+from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Entry, Recall, Spec
 
 if TYPE_CHECKING:
     from heedful.memory.index import Embedder
@@ -30,14 +31,16 @@ class StoredBank:
         store: Store,
         name: str,
         *,
-        method: str = "dense",
-        threshold: float = 0.6,
+        method: str = DEFAULT_RECALL,
+        threshold: float = DEFAULT_THRESHOLD,
         embedder: "Callable[[], Embedder] | None" = None,
         cache: "VectorCache | None" = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """By default a SQLite store keeps the entries' vectors too."""
         self.name = name
         self._store = store
+        cache = _cache_in(store) if cache is None else cache
         self._clock = clock
 
         def snapshot_of(entries: Sequence[Entry]) -> MemoryBank:
@@ -91,6 +94,14 @@ class StoredBank:
             logging.getLogger("heedful").exception("the index of bank %s could not be rebuilt", self.name)
         else:
             self._indexed = bank
+
+
+def _cache_in(store: Store) -> "VectorCache | None":
+    if not isinstance(store, SqliteStore):
+        return None
+    from heedful.memory.vectors import VectorCache
+
+    return VectorCache(store.database)
 
 
 def _versions(bank: MemoryBank) -> set[tuple[str, str]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from heedful.errors import MissingError, ModelError, RequestError, UsageError
+from heedful.limits import refuse_count, refuse_seconds, refuse_text
 from heedful.models.chat_request import OPTIONAL_FIELDS, accepted_fields, prompt_fields, rejected_field
 from heedful.models.endpoints import known_rejects
 from heedful.models.headers import filled_headers
@@ -72,6 +73,11 @@ class ChatModel:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base_url", _checked(self.base_url))
+        refuse_text("ChatModel(model)", self.model)
+        refuse_seconds("ChatModel(timeout)", self.timeout)
+        refuse_count("ChatModel(retries)", self.retries, least=0)
+        refuse_count("ChatModel(concurrency)", self.concurrency, least=1)
+        refuse_count("ChatModel(top_logprobs)", self.top_logprobs, least=0)
         self._refused.update(self.rejects)
 
     @property
@@ -275,7 +281,7 @@ def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
+    except (AttributeError, TypeError, ValueError):
         valid = False
     if not valid:
         raise UsageError(f"{url!r} is not a valid URL; use one such as http://127.0.0.1:8000/v1")
@@ -292,8 +298,13 @@ def _backoff(attempt: int) -> float:
 def _failure(url: str, status: int, quoted: str, retry_after: str | None, key_from: str) -> Exception:
     if status == 429 or status >= 500:
         return _TransientError(f"{url} returned {status}: {quoted}", _seconds(retry_after))
-    if status in (401, 403):
-        return MissingError(f"{url} rejected the key ({status}); set {key_from} to a valid key")
+    if status == 401:
+        return MissingError(f"{url} rejected the key (401); set {key_from} to a valid key")
+    if status == 403:
+        return ModelError(
+            f"{url} refused access (403): {quoted or 'no reason given'}; check that the key in {key_from} "
+            "may use this model, and that the endpoint allows requests from here"
+        )
     failure = RequestError if status in (400, 422) else ModelError
     return failure(f"{url} returned {status}: {quoted}")
 

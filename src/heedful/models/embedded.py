@@ -11,6 +11,7 @@ from typing import Any
 
 from heedful.errors import MissingError, ModelError, UsageError
 from heedful.extras import importing
+from heedful.limits import refuse_count
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.chat import ChatModel
 from heedful.models.schemes import ModelOptions
@@ -21,6 +22,8 @@ SPINS = "10000"
 """How often a waiting thread looks before it sleeps; see docs/design/009-embedded-engine.md."""
 CACHE_MIB = 512
 """Cache for prompts that no longer have a slot; the engine's own default is 8 GiB."""
+MOST_THREADS, MOST_SLOTS = 512, 256
+"""Limits of the engine: it ends the process when they are exceeded."""
 PATIENCE = 3600.0
 """Seconds per decode: next to a stream of short requests a long one advances by one token per prompt read,
 and 160 tokens took over ten minutes on one core."""
@@ -51,6 +54,13 @@ class EmbeddedModel:
     traits: Traits = field(init=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, str | Path):
+            raise UsageError(f"EmbeddedModel(weights) is {self.weights!r}; give a name or a GGUF file")
+        if self.threads is not None:
+            refuse_count("EmbeddedModel(threads)", self.threads, least=1, most=MOST_THREADS)
+        refuse_count("EmbeddedModel(slots)", self.slots, least=1, most=MOST_SLOTS)
+        refuse_count("EmbeddedModel(context)", self.context, least=1)
+        refuse_count("EmbeddedModel(top_logprobs)", self.top_logprobs, least=0)
         if self.repeatable and self.slots != 1:
             raise UsageError("a repeatable model decodes one request at a time: set slots to 1")
         repeatable = ["repeatable"] if self.repeatable else []

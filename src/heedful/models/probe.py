@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from heedful.errors import LogprobError, ModelError
-from heedful.models.chat import ChatModel
+from heedful.models.chat import UNNAMED, ChatModel
+from heedful.models.embedded import EmbeddedModel
+from heedful.ports import Model
 from heedful.stages.confidence import SIGNALS, check_logprobs
 from heedful.types import Decode, Message, Prompt, Traits
 
@@ -40,23 +42,21 @@ class Probe:
     """Optional request fields that the endpoint rejects or, for log-probs, does not honour."""
 
 
-async def probe(model: ChatModel) -> Probe:
-    """Ask a few questions and report the capabilities; raises `ModelError` if the endpoint fails."""
-    # kept until the event loop ends and closes their sessions
-    plain = replace(model, logprobs=False)
-    await plain.decode(_ask(QUESTION))
-    learned = replace(model, logprobs=True, rejects=plain.refused, adapts=frozenset())
-    models = [replace(learned, top_logprobs=top) for top in TOP_LIMITS]
-    model = await _widest([*models, plain])
+async def probe(probed: Model) -> Probe:
+    """Ask a few questions and report the capabilities; raises `ModelError` if the model fails."""
+    models = await _variants(probed)  # kept until the event loop ends and closes their sessions
+    model = await _widest(models)
+    refused = models[-1].refused if isinstance(models[-1], ChatModel) else frozenset()
     first = await model.decode(_ask(QUESTION))
     again = await model.decode(_ask(QUESTION))
     kind, problem = await _kind(model, first)
     usable = kind in ("raw", "after temperature")
     top = min((len(token.top) for token in first.tokens), default=0) if usable else 0
-    traits = Traits(name=model.model, logprobs=usable, top_logprobs=top)
+    traits = Traits(name=probed.traits.name, logprobs=usable, top_logprobs=top)
+    named = probed.traits.name
     return Probe(
-        endpoint=model.base_url,
-        model=model.model,
+        endpoint=probed.traits.endpoint,
+        model="" if named == UNNAMED else named,
         logprobs=kind,
         logprob_problem=problem,
         top_logprobs=top,
@@ -65,7 +65,7 @@ async def probe(model: ChatModel) -> Probe:
         cached_tokens=await _cached(model),
         json_schema=await _keeps_schema(model),
         signals=tuple(name for name, signal in SIGNALS.items() if signal.supported_by(traits)),
-        rejects=_rejects(plain.refused, usable, top),
+        rejects=_rejects(refused, usable, top),
     )
 
 
@@ -86,13 +86,27 @@ def _rejects(refused: Collection[str], usable: bool, top: int) -> tuple[str, ...
     return tuple(sorted(left_out))
 
 
+async def _variants(model: Model) -> list[Model]:
+    """The model with ever fewer log-probs, as far as that can be set; a plug-in's model is one of a kind.
+
+    The last variant, without log-probs, learns first which other fields the endpoint rejects.
+    """
+    chat = model.chat if isinstance(model, EmbeddedModel) else model
+    if not isinstance(chat, ChatModel):
+        return [model]
+    plain = replace(chat, logprobs=False)
+    await plain.decode(_ask(QUESTION))
+    learned = replace(chat, logprobs=True, rejects=plain.refused, adapts=frozenset())
+    return [*(replace(learned, top_logprobs=top) for top in TOP_LIMITS), plain]
+
+
 def _ask(question: str, temperature: float = 0.0) -> Prompt:
     return Prompt(
         messages=(Message(role="user", content=question),), max_tokens=16, temperature=temperature, seed=1
     )
 
 
-async def _widest(models: Sequence[ChatModel]) -> ChatModel:
+async def _widest(models: Sequence[Model]) -> Model:
     """The first model whose top_logprobs the endpoint accepts; the last one requests no log-probs."""
     for model in models[:-1]:
         try:
@@ -103,7 +117,7 @@ async def _widest(models: Sequence[ChatModel]) -> ChatModel:
     return models[-1]
 
 
-async def _kind(model: ChatModel, decode: Decode) -> tuple[LogprobKind, str]:
+async def _kind(model: Model, decode: Decode) -> tuple[LogprobKind, str]:
     """Raw log-probs do not change with the temperature; scaled ones do."""
     if not decode.tokens:
         return "none", ""
@@ -129,7 +143,7 @@ def _drift(first: Decode, second: Decode) -> float | None:
     return max((abs(a.logprob - b.logprob) for a, b in pairs), default=0.0)
 
 
-async def _cached(model: ChatModel) -> int | None:
+async def _cached(model: Model) -> int | None:
     try:
         await model.decode(_ask(LONG + "What is the first number?"))
         second = await model.decode(_ask(LONG + "What is the last number?"))
@@ -138,7 +152,7 @@ async def _cached(model: ChatModel) -> int | None:
     return second.usage.cached_tokens or None
 
 
-async def _keeps_schema(model: ChatModel) -> bool:
+async def _keeps_schema(model: Model) -> bool:
     prompt = replace(_ask("Name a colour of the rainbow as JSON."), schema=COLOUR, max_tokens=48)
     try:
         answer = json.loads((await model.decode(prompt)).text)

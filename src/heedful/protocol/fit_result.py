@@ -9,6 +9,7 @@ import msgspec
 
 from heedful.decisions import policy_fields, read_policy
 from heedful.errors import UsageError
+from heedful.mismatch import mismatch
 from heedful.protocol.workspace import read_json
 from heedful.types import Policy
 
@@ -193,7 +194,7 @@ def from_fields(raw: Mapping[str, object], kind: type[T], file: Path) -> T:
     try:
         return msgspec.convert(_with_policies(raw), kind)
     except (KeyError, TypeError, msgspec.ValidationError) as error:
-        raise UsageError(f"{file} cannot be read by this version of heedful: {error}") from error
+        raise UsageError(f"{file} cannot be read by this version of heedful: {mismatch(error)}") from error
 
 
 def _plain(value: object) -> object:

@@ -40,6 +40,7 @@ class StudyStatus:
     sides: Mapping[Side, SideProgress]
     seconds_left: int
     damaged_rows: Sequence[Damage]
+    """Of a side that lacks passes: once they are recorded again, damaged lines do not matter."""
     fitted: bool
     locked: bool
     test_openings: int
@@ -56,7 +57,7 @@ def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
         folder=str(space.folder),
         sides=sides,
         seconds_left=sum(side.seconds_left for side in sides.values()),
-        damaged_rows=ledger.damage,
+        damaged_rows=ledger.damage if any(map(_lacks_passes, sides.values())) else (),
         fitted=space.fit.exists(),
         locked=space.lock.exists(),
         test_openings=sum(event.event == OPENED for event in read_events(space.events)),
@@ -90,6 +91,12 @@ def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:
             error=f"{failed[0].task}: {failed[0].record.error}" if failed else "",
         )
     return SideProgress(sources=sources, seconds_left=round(left))
+
+
+def _lacks_passes(side: SideProgress) -> bool:
+    """Whether a side was begun and is not complete."""
+    counts = side.sources.values()
+    return 0 < sum(count.recorded for count in counts) < sum(count.wanted for count in counts)
 
 
 def _pace(rows: Sequence[Pass]) -> float:

@@ -1,7 +1,8 @@
 """A study file: questions, model, sources, and how a policy may be chosen."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,15 +14,17 @@ from heedful.benchmarks.judge import INSTRUCTIONS
 from heedful.benchmarks.metrics import JUDGE
 from heedful.errors import UsageError
 from heedful.memory.bank import RECALL_METHODS
+from heedful.mismatch import mismatch
 from heedful.priors import read_prior
 from heedful.sources.kinds import SOURCES
 from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.confidence import SIGNALS
-from heedful.types import CostUnit, Placement, Side, Task
+from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, CostUnit, Placement, Side, Task
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
 Promise = Literal["harm", "no-loss"]
+FOLDER_NAME = "use at most 100 letters, digits, '-', '_', '+', '.' and spaces, with no '.' at the start"
 WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
 
 
@@ -86,8 +89,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     responses: str = ""
     """With `pool`: a file of worked answers by row (`heedful bank build`); other rows are left out."""
     placement: Placement = "auto"
-    recall: str = "bm25"
-    threshold: float = 0.6
+    recall: str = DEFAULT_RECALL
+    threshold: float = DEFAULT_THRESHOLD
     limit: Positive = 3
     heading: str = "Notes that may help:"
     temperature: Annotated[float, Meta(ge=0)] | None = None
@@ -170,15 +173,31 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def read_study(file: Path) -> Study:
     """Read a study from a TOML file; an error names the wrong key or value."""
     try:
-        study = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Study)
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        if (key := _not_finite(tables)) is not None:
+            raise UsageError(f"the study file {file} is wrong: `{key}` must be a finite number")
+        study = msgspec.convert(tables, Study)
     except OSError as error:
         raise UsageError(f"the study file {file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the study file {file} is not TOML: {error}") from error
     except msgspec.ValidationError as error:
-        raise UsageError(f"the study file {file} is wrong: {error}") from error
+        raise UsageError(f"the study file {file} is wrong: {mismatch(error)}") from error
     _check(study, file)
     return study
+
+
+def _not_finite(value: object, key: str = "") -> str | None:
+    """The key of a number that is infinite or NaN, which TOML allows."""
+    if isinstance(value, float) and not isfinite(value):
+        return key
+    pairs: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        pairs = value.items()
+    elif isinstance(value, list):
+        pairs = enumerate(value)
+    keys = (_not_finite(part, f"{key}.{name}".lstrip(".")) for name, part in pairs)
+    return next((key for key in keys if key is not None), None)
 
 
 def _check_fit(study: Study, file: Path) -> None:
@@ -218,6 +237,8 @@ def _check_temperature(name: str, source: SourceSettings, file: Path) -> None:
 
 
 def _check(study: Study, file: Path) -> None:
+    if not _is_folder_name(study.name):
+        raise UsageError(f"{file}: a study cannot be named {study.name!r}; {FOLDER_NAME}")
     if bool(study.benchmark) == (study.questions is not None):
         raise UsageError(f"{file}: give either benchmark = NAME or a [questions] table")
     if own := study.questions:
@@ -238,6 +259,8 @@ def _check(study: Study, file: Path) -> None:
     for name, source in study.sources.items():
         if name == "none":
             raise UsageError(f"{file}: the source name 'none' is reserved for the memory-free first pass")
+        if not _is_folder_name(name):
+            raise UsageError(f"{file}: a source cannot be named {name!r}; {FOLDER_NAME}")
         for what, given, known in (("kind", source.kind, SOURCES), ("recall", source.recall, RECALL_METHODS)):
             if given not in known:
                 raise UsageError(
@@ -252,3 +275,9 @@ def _check(study: Study, file: Path) -> None:
         _check_temperature(name, source, file)
         if source.responses and source.bank != "pool":
             raise UsageError(f"{file}: [sources.{name}] has responses, which require bank = 'pool'")
+
+
+def _is_folder_name(name: str) -> bool:
+    """Whether a folder can have this name: those of studies and experiments do."""
+    plain = all(char.isalnum() or char in " -_.+" for char in name)
+    return plain and name == name.strip() and not name.startswith(".") and 0 < len(name) <= 100

@@ -11,7 +11,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from heedful.benchmarks.metrics import metric_file
+from heedful.benchmarks.question_files import read_questions
 from heedful.errors import MissingError, StoreError, UsageError
+from heedful.memory.formats import read_entries
+from heedful.mismatch import mismatch
+from heedful.protocol.idle_settings import refuse_idle_settings
 from heedful.protocol.study import Study, read_study
 
 T = TypeVar("T")
@@ -68,7 +72,10 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
     if place.is_dir():
         if not (place / "study.toml").is_file():
             raise UsageError(f"{place} is not a study folder: it has no study.toml")
-        return Workspace(place)
+        space = Workspace(place)
+        if not space.lock.exists():
+            refuse_idle_settings(read_study(space.study), space.study)
+        return space
     study = read_study(place)
     space = Workspace(out if out is not None else Path("results") / study.name)
     if space.study.exists() and space.study.resolve() == place.resolve():
@@ -78,6 +85,8 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
         return space
     if space.study.exists() and space.study.read_text(encoding="utf-8").startswith(REFINED):
         raise UsageError(f"the study in {space.folder} has been refined: give the folder instead of {place}")
+    refuse_idle_settings(study, place)
+    _refuse_unreadable(study, place.parent)
     _copy(study, place, space)
     return space
 
@@ -95,6 +104,17 @@ def _refuse_other(study: Study, place: Path, space: Workspace) -> None:
                 f"{given} differs from the file that was locked in {space.folder}: give that folder to "
                 "continue its study, or choose another folder with --out"
             )
+
+
+def _refuse_unreadable(study: Study, folder: Path) -> None:
+    """Read the named files where the user wrote them, so that an error names that file and not its copy."""
+    own = study.questions
+    for name in () if own is None else (own.file, own.fit, own.test):
+        if name and (folder / name).exists():
+            read_questions(folder / name)
+    for source in study.sources.values():
+        if source.bank not in ("", "pool") and (folder / source.bank).exists():
+            read_entries(folder / source.bank)
 
 
 def _copy(study: Study, place: Path, space: Workspace) -> None:
@@ -171,7 +191,7 @@ def read_json_lines(file: Path, kind: type[T], what: str) -> Iterator[tuple[int,
             try:
                 yield number, msgspec.json.decode(line, type=kind)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise UsageError(f"{file} line {number} is not {what}: {error}") from error
+                raise UsageError(f"{file} line {number} is not {what}: {mismatch(error)}") from error
 
 
 def tasks_looked_at(space: Workspace) -> set[str]:

@@ -14,6 +14,7 @@ from heedful.report.phrases import (
     times,
 )
 from heedful.report.report_table import ReportTable
+from heedful.types import Spec
 
 
 def alarms(evaluation: Evaluation) -> list[str]:
@@ -93,6 +94,7 @@ def locked_table(evaluation: Evaluation) -> ReportTable:
         ("policy", policy_words(lock.policy)),
         ("benchmark", lock.benchmark),
         ("model", model_name(evaluation)),
+        *((f"recall of {name}", _recall(spec)) for name, spec in lock.sources.items() if "recall" in spec),
         ("rows", f"{sides}; seeds {', '.join(map(str, lock.seeds))}"),
         ("entries dropped because their question is asked", dropped or "none"),
         ("planned statistics", "; ".join(lock.statistics)),
@@ -120,6 +122,13 @@ def _repeats(repeats: Clusters) -> str:
         + (" and the same numbers" if repeats.same_numbers else "")
     )
     return f"{len(repeats.clusters)} clusters of {rows} rows count once each ({searched})"
+
+
+def _recall(spec: Spec) -> str:
+    """How a source recalls, from its recorded settings."""
+    similar = f", similarity of at least {spec['threshold']}" if "threshold" in spec else ""
+    limit = f"; at most {spec['limit']} entries" if "limit" in spec else ""
+    return f"{spec['recall']}{similar}{limit}, placement {spec.get('placement', 'unknown')}"
 
 
 def model_name(evaluation: Evaluation) -> str:

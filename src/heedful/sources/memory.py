@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import msgspec
 
+from heedful.errors import UsageError
+from heedful.limits import refuse_choice, refuse_count, refuse_text
 from heedful.ports import Bank, Model
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import HEADING, compose
@@ -21,6 +23,13 @@ class MemorySource:
     placement: Placement = "auto"
     limit: int = 3
     heading: str = HEADING
+
+    def __post_init__(self) -> None:
+        if not callable(getattr(self.bank, "recall", None)):
+            raise UsageError(f"MemorySource(bank) is {self.bank!r}; give a bank, such as MemoryBank")
+        refuse_choice("MemorySource(placement)", self.placement, get_args(Placement))
+        refuse_count("MemorySource(limit)", self.limit, least=1)
+        refuse_text("MemorySource(heading)", self.heading)
 
     @property
     def spec(self) -> Spec:

@@ -13,6 +13,14 @@ THINKING = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*|.*?</thi
 """A think block at the start of a reply; chat templates may put its opening tag into the prompt."""
 
 
+def refuse_empty(task: Task) -> None:
+    """Raise `UsageError` for a task that asks nothing."""
+    if not isinstance(task.question, str):
+        raise UsageError(f"the task's question is {task.question!r}; set it to text")
+    if not task.question.strip() and not task.earlier:
+        raise UsageError("the task has neither a question nor a conversation; give it one")
+
+
 def refuse_bad_pattern(task: Task) -> None:
     """Raise `UsageError` for an invalid answer pattern, before any model call."""
     try:

@@ -1,7 +1,7 @@
 """What a policy depends on, and whether it is feasible."""
 
 from collections.abc import Collection
-from math import inf, isnan
+from math import inf
 
 from heedful.errors import PolicyError
 from heedful.stages.accept import needs_confidence
@@ -49,8 +49,6 @@ def refuse_infeasible(
         raise PolicyError("the combination 'value' and a value rule go together")
     if policy.value is not None:
         _refuse_other_rule(policy.value, policy.sources)
-    if isnan(policy.threshold):
-        raise PolicyError("the policy's threshold is not a number")
     signal = measured_signal(policy)
     if looks_at_confidence(policy) and not signal.supported_by(traits):
         raise PolicyError(

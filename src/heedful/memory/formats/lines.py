@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import msgspec
 
+from heedful.errors import UsageError
 from heedful.memory.entries import entry_fields, new_entry
+from heedful.mismatch import mismatch
 from heedful.types import Entry, Kind, State
 
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
@@ -31,7 +33,9 @@ def read_jsonl(text: str, kind: Kind) -> Iterator[tuple[int, Entry | str]]:
     for number, line in _filled(text):
         try:
             yield number, _from_json(line, kind)
-        except (ValueError, msgspec.MsgspecError) as error:
+        except msgspec.MsgspecError as error:
+            yield number, mismatch(error)
+        except UsageError as error:
             yield number, str(error)
 
 
@@ -66,5 +70,5 @@ def _from_json(line: str, kind: Kind) -> Entry:
         id=read.id,
     )
     if read.digest and read.digest != entry.digest:
-        raise ValueError(f"the digest of {entry.id!r} does not match its content")
+        raise UsageError(f"the digest of {entry.id!r} does not match its content")
     return replace(entry, state=read.state, reason=read.reason)

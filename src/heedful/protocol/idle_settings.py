@@ -1,0 +1,40 @@
+"""Refuse settings of a study file that have no effect: their author expects one."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import UsageError
+from heedful.memory.bank import WITHOUT_THRESHOLD
+from heedful.protocol.study import WITHOUT_BANK, Study
+
+FOR_BANKS = ("placement", "recall", "threshold", "limit", "heading")
+FOR_EMBEDDED = ("weights", "context", "threads", "repeatable")
+FOR_ENDPOINTS = ("model", "timeout")
+
+
+def refuse_idle_settings(study: Study, file: Path) -> None:
+    """Raise `UsageError` that names the first setting without effect."""
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    for key, reason in _idle(study, tables):
+        raise UsageError(f"{file}: {key} has no effect {reason}; leave it out")
+
+
+def _idle(study: Study, tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys without effect, each with the reason."""
+    for name, source in study.sources.items():
+        given = tables["sources"][name]
+        if source.kind in WITHOUT_BANK:
+            yield from (
+                (f"[sources.{name}] {key}", f"on {source.kind}, which has no bank")
+                for key in FOR_BANKS
+                if key in given
+            )
+        elif "threshold" in given and source.recall in WITHOUT_THRESHOLD:
+            yield f"[sources.{name}] threshold", f"on recall by {source.recall}, which uses no similarity"
+    given, url = tables.get("model", {}), study.model.url
+    if not url:
+        yield from ((f"[model] {key}", "on the embedded model") for key in FOR_ENDPOINTS if key in given)
+    elif url.startswith(("http:", "https:")):
+        yield from ((f"[model] {key}", "on an endpoint") for key in FOR_EMBEDDED if key in given)
