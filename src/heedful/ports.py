@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from heedful.records import Decision
 from heedful.types import (
     Attempt,
+    Audience,
     Decode,
     Entry,
     Evidence,
@@ -39,7 +40,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class Bank(Protocol):
-    """Recalls entries for a query, never retired or quarantined ones."""
+    """Recalls entries for a query: never retired or quarantined ones, and none of another scope or time."""
 
     @property
     def name(self) -> str: ...
@@ -56,8 +57,8 @@ class Bank(Protocol):
 
     def entries(self) -> Sequence[Entry]: ...
 
-    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
-        """The best `limit` entries, best first, ties by id."""
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> Sequence[Recall]:
+        """The best `limit` entries that the audience sees, best first, ties by id; None: no scope, now."""
         ...
 
 

@@ -29,3 +29,7 @@ Weights = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads of the embedded model [default: all cores].")
 ]
+Scope = Annotated[
+    list[str] | None,
+    typer.Option("--scope", help="A scope as KEY=VALUE, for example user=ana; may be repeated."),
+]
