@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "sources": {"types", "errors", "ports", "stages", "plugins"},
     "passes": {"types", "ports", "records", "stages", "plugins"},
     "decisions": {"types", "errors", "records", "passes"},
-    "control": {"types", "errors", "ports", "stages", "sources", "passes", "decisions"},
+    "control": {"types", "errors", "ports", "stages", "sources", "passes", "decisions", "protocol"},
     "episode": {"types", "stages", "control"},
     "credit": {"types", "errors", "ports", "records", "stages", "sources", "passes"},
     "models": {"types", "errors", "extras", "ports", "stages", "plugins"},

@@ -1,6 +1,7 @@
 """The control loop: answer, and consult memory only when unsure (Algorithm 1)."""
 
 import asyncio
+import logging
 import secrets
 import time
 from collections import ChainMap
@@ -8,8 +9,9 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from heedful.decisions import decision_of
 from heedful.errors import PolicyError
@@ -48,10 +50,14 @@ from heedful.types import (
     Route,
     Spec,
     Task,
+    TaskTemplate,
     ValueRule,
     ValueTrace,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from heedful.protocol.bundle import Bundle
 
 T = TypeVar("T")
 MEMORY_FREE: Mapping[str, Source] = MappingProxyType({"none": RetrySource(), "retry": RetrySource()})
@@ -78,6 +84,64 @@ class Controller:
     exceeded; None: no limit."""
     similarity: Similarity | None = None
     """How alike two answers are, for value policies fitted on text; `heedful.memory.answer_similarity`."""
+    template: TaskTemplate = field(default_factory=TaskTemplate)
+    """Makes a task of a question that is given as text."""
+
+    @classmethod
+    def from_study(
+        cls,
+        folder: Path | str,
+        *,
+        data: Path | None = None,
+        model: Model | None = None,
+        journal: Journal | None = None,
+        patience: float | None = PATIENCE,
+        strict: bool = False,
+    ) -> Self:
+        """The locked policy of a study with its sources, banks, task template and model; see `from_bundle`.
+
+        `data` is the folder of benchmark data, if the study needs it.
+        """
+        from heedful.protocol.export import study_bundle
+        from heedful.protocol.workspace import open_workspace
+
+        made = study_bundle(open_workspace(Path(folder), None), data)
+        return cls.from_bundle(
+            made.bundle, model=model, journal=journal, patience=patience, strict=strict, moved=made.moved
+        )
+
+    @classmethod
+    def from_bundle(
+        cls,
+        bundle: "Bundle | Path | str",
+        *,
+        model: Model | None = None,
+        journal: Journal | None = None,
+        patience: float | None = PATIENCE,
+        strict: bool = False,
+        moved: Sequence[str] = (),
+    ) -> Self:
+        """The policy of a bundle that `heedful study export` wrote.
+
+        What changed since the lock is logged as a warning, or raises a `LockError` if `strict`; `moved` names
+        changes that are known already. `model` replaces the bundle's own.
+        """
+        from heedful.protocol.bundle import Bundle, check_moved, read_bundle
+
+        bundle = bundle if isinstance(bundle, Bundle) else read_bundle(Path(bundle))
+        model = bundle.make_model() if model is None else model
+        if names := run_sync(check_moved(bundle, model, moved, strict=strict)):
+            logging.getLogger("heedful").warning(
+                "changed since %s was locked: %s", bundle.study, ", ".join(names)
+            )
+        return cls(
+            model=model,
+            policy=bundle.policy,
+            sources=bundle.make_sources(),
+            journal=journal,
+            patience=patience,
+            template=bundle.task,
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", {**MEMORY_FREE, **self.sources})
@@ -95,8 +159,12 @@ class Controller:
                 f"patience is {self.patience} s; set it to more than 0 seconds, or to None for no limit"
             )
 
-    async def answer(self, task: Task, *, spent: BudgetUse = BudgetUse()) -> Outcome:
-        """Return the first pass's answer or that of an accepted second pass; faults never lose the answer."""
+    async def answer(self, task: Task | str, *, spent: BudgetUse = BudgetUse()) -> Outcome:
+        """Return the first pass's answer or that of an accepted second pass; faults never lose the answer.
+
+        A question given as text becomes a task by the controller's template.
+        """
+        task = self.template.task(task) if isinstance(task, str) else task
         refuse_bad_pattern(task)
         run = Run(meter=Meter(self.model))
         so_far = Consultation(first=await self._first_pass(task, run))
@@ -109,7 +177,7 @@ class Controller:
             run.faults.append(Fault(stage="patience", error=f"no decision within {self.patience:g} s"))
         return await self._recorded(self._outcome(task, so_far, run), run, deadline)
 
-    def answer_sync(self, task: Task) -> Outcome:
+    def answer_sync(self, task: Task | str) -> Outcome:
         """`answer` for synchronous code; also works inside a running event loop (a notebook)."""
         return run_sync(self.answer(task))
 

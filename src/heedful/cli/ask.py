@@ -1,17 +1,39 @@
 """`heedful ask`: answer one question with the control loop."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from heedful.cli.options import BankName, Json, ModelName, Store, Threads, Url, Weights
+from heedful.cli.options import BankName, Json, ModelName, Scope, Store, Threads, Url, Weights
 from heedful.cli.output import print_json, result, say
-from heedful.cli.policy import Arm, policy_of
+from heedful.cli.policy import Arm
+from heedful.errors import UsageError
 from heedful.types import Outcome, Placement
+
+DECIDED = (
+    *("bank", "arm", "signal", "threshold", "margin", "placement", "recall", "similarity", "limit"),
+    *("instructions", "max_tokens", "logprobs"),
+)
+"""Options that a lock decides."""
 
 
 def ask(
+    context: typer.Context,
     question: Annotated[str, typer.Argument(help="The question.")],
+    study: Annotated[
+        Path | None, typer.Option(help="Folder of a locked study: answer with its locked policy.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A bundle from `heedful study export`: answer with its policy.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse to answer if anything changed since the lock.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="HEEDFUL_DATA", help="Folder of the benchmark data, for --study."),
+    ] = None,
     bank: BankName = "default",
     arm: Annotated[Arm, typer.Option(help="How memory is used.")] = "choose",
     signal: Annotated[str, typer.Option(help="How confidence is measured.")] = "mean",
@@ -28,6 +50,7 @@ def ask(
     logprobs: Annotated[
         bool, typer.Option(help="Request log-probs; agreement and ptrue do not need them.")
     ] = True,
+    scope: Scope = None,
     patience: Annotated[
         float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")
     ] = 60.0,
@@ -39,43 +62,50 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question; memory is consulted only when the model is unsure."""
-    from heedful.cli.resources import open_bank, open_model, open_store, require_bank
-    from heedful.control import Controller
-    from heedful.errors import StoreError
-    from heedful.memory import MemoryBank
-    from heedful.memory.journal import SqliteJournal
-    from heedful.models.schemes import ModelOptions
-    from heedful.ports import Bank
-    from heedful.sources import MemorySource
-    from heedful.types import Task
-
-    policy = policy_of(arm, "memory", signal, threshold, margin)
-    try:
-        opened = open_store(store)
-    except StoreError as error:  # a memory failure never costs the answer
-        say(f"heedful: answering without memory: {error}")
-        memory: Bank = MemoryBank(bank, ())
-        journal = None
-    else:
-        if bank != "default":
-            require_bank(opened, bank)
-        journal = SqliteJournal(opened.database)
-        memory = MemoryBank(bank, ())
-        if arm not in ("never", "retry"):
-            memory = open_bank(opened, bank, recall, similarity)
-    controller = Controller(
-        model=open_model(
-            ModelOptions(
-                url=url or "", model=model or "", logprobs=logprobs, weights=weights, threads=threads
-            )
-        ),
-        policy=policy,
-        sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
-        journal=journal,
-        patience=patience,
+    from heedful.cli.asking import (
+        LockedOptions,
+        PolicyOptions,
+        locked_controller,
+        open_journal,
+        own_controller,
     )
-    task = Task(question=question, instructions=instructions, max_tokens=max_tokens)
-    outcome = controller.answer_sync(task)
+    from heedful.models.schemes import ModelOptions
+    from heedful.types import TaskTemplate
+
+    opened, journal = open_journal(store)
+    if study is not None or policy is not None:
+        refuse_decided(context, "--study" if study is not None else "--policy")
+        given = {name: value for name, value in context.params.items() if is_given(context, name)}
+        locked = LockedOptions(
+            study=study,
+            bundle=policy,
+            data=data,
+            strict=strict,
+            url=given.get("url"),
+            model=given.get("model"),
+            weights=given.get("weights"),
+            threads=given.get("threads"),
+        )
+        controller = locked_controller(locked, journal, patience)
+    else:
+        refuse_unlocked(context)
+        options = PolicyOptions(
+            bank=bank,
+            arm=arm,
+            signal=signal,
+            threshold=threshold,
+            margin=margin,
+            placement=placement,
+            recall=recall,
+            similarity=similarity,
+            limit=limit,
+            template=TaskTemplate(instructions=instructions, max_tokens=max_tokens),
+        )
+        named = ModelOptions(
+            url=url or "", model=model or "", logprobs=logprobs, weights=weights, threads=threads
+        )
+        controller = own_controller(options, named, opened, journal, patience)
+    outcome = controller.answer_sync(controller.template.task(question, scope=scope_of(scope)))
     for fault in outcome.faults:
         say(f"heedful: survived a fault in {fault.stage}: {fault.error}")
     if json:
@@ -85,6 +115,36 @@ def ask(
     console.print(outcome.answer, markup=False)
     recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
     console.print(_decision_line(outcome, recorded), style="dim", markup=False)
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option is on the command line, not a default or an environment variable."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def refuse_decided(context: typer.Context, lock: str) -> None:
+    """Refuse options that the lock decides: they would have no effect."""
+    if context.params["study"] is not None and context.params["policy"] is not None:
+        raise UsageError("give either --study or --policy, not both")
+    if given := [f"--{name.replace('_', '-')}" for name in DECIDED if is_given(context, name)]:
+        raise UsageError(f"{lock} decides {', '.join(given)}; leave out one or the other")
+
+
+def refuse_unlocked(context: typer.Context) -> None:
+    """Refuse options that apply to a lock only."""
+    if given := [f"--{name}" for name in ("strict", "data") if is_given(context, name)]:
+        raise UsageError(f"{', '.join(given)} needs --study or --policy")
+
+
+def scope_of(pairs: list[str] | None) -> dict[str, str]:
+    """The scope of the task."""
+    from heedful.memory.entries import read_scope
+
+    try:
+        return read_scope(pairs or ())
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def summary(outcome: Outcome) -> dict[str, object]:

@@ -1,0 +1,121 @@
+"""The controller of `heedful ask`: from options, or from a locked study or bundle."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from msgspec import structs
+
+from heedful.cli.output import say
+from heedful.cli.policy import Arm, policy_of
+from heedful.cli.resources import open_bank, open_model, open_store, pull_weights, require_bank
+from heedful.control import Controller
+from heedful.errors import StoreError
+from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory.journal import SqliteJournal
+from heedful.models.catalogue import CATALOGUE
+from heedful.models.schemes import ModelOptions
+from heedful.ports import Bank
+from heedful.sources import MemorySource
+from heedful.types import Placement, TaskTemplate
+
+MEMORY = "memory"
+"""The name of the source that recalls from the bank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOptions:
+    """The options that decide how an answer is made; a lock replaces all of them."""
+
+    bank: str
+    arm: Arm
+    signal: str
+    threshold: float
+    margin: float
+    placement: Placement
+    recall: str
+    similarity: float
+    limit: int
+    template: TaskTemplate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedOptions:
+    """Which lock decides, and what of its model the command line replaces."""
+
+    study: Path | None
+    bundle: Path | None
+    data: Path | None
+    strict: bool
+    url: str | None
+    model: str | None
+    weights: str | None
+    threads: int | None
+
+
+def open_journal(store: Path | None) -> tuple[SqliteStore | None, SqliteJournal | None]:
+    """The store and its journal; both None if the store fails, because a store never costs the answer."""
+    try:
+        opened = open_store(store)
+    except StoreError as error:
+        say(f"heedful: answering without memory: {error}")
+        return None, None
+    return opened, SqliteJournal(opened.database)
+
+
+def own_controller(
+    options: PolicyOptions,
+    model: ModelOptions,
+    store: SqliteStore | None,
+    journal: SqliteJournal | None,
+    patience: float,
+) -> Controller:
+    """A controller with the policy that the options describe."""
+    policy = policy_of(options.arm, MEMORY, options.signal, options.threshold, options.margin)
+    memory: Bank = MemoryBank(options.bank, ())
+    if store is not None:
+        if options.bank != "default":
+            require_bank(store, options.bank)
+        if options.arm not in ("never", "retry"):
+            memory = open_bank(store, options.bank, options.recall, options.similarity)
+    return Controller(
+        model=open_model(model),
+        policy=policy,
+        sources={MEMORY: MemorySource(bank=memory, placement=options.placement, limit=options.limit)},
+        journal=journal,
+        patience=patience,
+        template=options.template,
+    )
+
+
+def locked_controller(options: LockedOptions, journal: SqliteJournal | None, patience: float) -> Controller:
+    """A controller with a locked policy; stderr names what changed since the lock."""
+    from heedful.protocol.bundle import check_moved, read_bundle
+    from heedful.protocol.export import study_bundle
+    from heedful.protocol.workspace import open_workspace
+
+    if options.study is not None:
+        made = study_bundle(open_workspace(options.study, None), options.data)
+        bundle, moved = made.bundle, made.moved
+    else:
+        assert options.bundle is not None, "a lock is a study or a bundle"
+        bundle, moved = read_bundle(options.bundle), ()
+    given = {name: getattr(options, name) for name in ("url", "model", "weights", "threads")}
+    settings = structs.replace(bundle.model.settings, **{k: v for k, v in given.items() if v is not None})
+    bundle = replace(bundle, model=replace(bundle.model, settings=settings))
+    if bundle.recalls_by_meaning:
+        pull_weights("all-minilm-l6-v2")
+    if not settings.url and settings.weights in CATALOGUE:
+        pull_weights(settings.weights)
+    model = bundle.make_model()
+    names = asyncio.run(check_moved(bundle, model, moved, strict=options.strict))
+    if names:
+        say(f"heedful: changed since {bundle.study} was locked: {', '.join(names)}")
+    return Controller(
+        model=model,
+        policy=bundle.policy,
+        sources=bundle.make_sources(),
+        journal=journal,
+        patience=patience,
+        template=bundle.task,
+    )
