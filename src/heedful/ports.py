@@ -21,6 +21,7 @@ from heedful.types import (
     StateChange,
     Task,
     Traits,
+    Trial,
 )
 
 
@@ -141,7 +142,11 @@ class Guard(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Stores decisions; `record` returns only when the decision is durable."""
+    """Stores decisions; `record` and `announce` return only when their content is durable."""
+
+    async def announce(self, decision: str, trial: Trial) -> None:
+        """Store the coin of a trial before anything is decoded; the decision with this id may follow."""
+        ...
 
     async def record(self, decision: Decision) -> None: ...
 

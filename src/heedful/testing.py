@@ -34,6 +34,7 @@ from heedful.types import (
     Task,
     Tool,
     ToolCall,
+    Trial,
     Usage,
     Verdict,
 )
@@ -288,6 +289,7 @@ async def check_journal(journal: Journal) -> None:
     decisions = [replace(DECISION, id=f"{place}abc", at=float(place)) for place in range(3)]
     for decision in decisions:
         await journal.record(decision)
+    await journal.announce("0abc", Trial(share=0.5, allowed=True))
     require(await journal.find("1abc") == decisions[1], "a decision is returned unchanged")
     require(await journal.find("1") == decisions[1], "a decision is found by an id prefix")
     require((await journal.find("last")).id == "2abc", "the last decision is the newest")

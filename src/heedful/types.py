@@ -473,6 +473,18 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A randomised comparison: a fair coin, drawn before decoding, decides whether memory may be used."""
+
+    share: float
+    """Share of the answers that take part in such a trial."""
+    allowed: bool
+    """The coin: whether an accepted memory answer may be used; if not, the first answer stands."""
+    accepted: int | None = None
+    """Index of the candidate that the policy accepted, whatever the coin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A failure that did not lose the answer: its stage and its error."""
 
@@ -587,6 +599,8 @@ class Outcome:
     """The settings of the sources that the policy names."""
     value: ValueTrace | None = None
     """Of a value policy: what it estimated."""
+    trial: Trial | None = None
+    """None if this answer took part in no trial."""
 
     @property
     def decode(self) -> Decode:

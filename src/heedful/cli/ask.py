@@ -51,6 +51,14 @@ def ask(
         bool, typer.Option(help="Request log-probs; agreement and ptrue do not need them.")
     ] = True,
     scope: Scope = None,
+    explore: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of answers for which a fair coin decides whether a memory answer may be used.",
+        ),
+    ] = 0.0,
     patience: Annotated[
         float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")
     ] = 60.0,
@@ -65,6 +73,7 @@ def ask(
     from heedful.cli.asking import (
         LockedOptions,
         PolicyOptions,
+        RunOptions,
         locked_controller,
         open_journal,
         own_controller,
@@ -73,6 +82,7 @@ def ask(
     from heedful.types import TaskTemplate
 
     opened, journal = open_journal(store)
+    run = RunOptions(patience=patience, explore=explore if journal is not None else 0.0)
     if study is not None or policy is not None:
         refuse_decided(context, "--study" if study is not None else "--policy")
         given = {name: value for name, value in context.params.items() if is_given(context, name)}
@@ -86,7 +96,7 @@ def ask(
             weights=given.get("weights"),
             threads=given.get("threads"),
         )
-        controller = locked_controller(locked, journal, patience)
+        controller = locked_controller(locked, journal, run)
     else:
         refuse_unlocked(context)
         options = PolicyOptions(
@@ -104,7 +114,7 @@ def ask(
         named = ModelOptions(
             url=url or "", model=model or "", logprobs=logprobs, weights=weights, threads=threads
         )
-        controller = own_controller(options, named, opened, journal, patience)
+        controller = own_controller(options, named, opened, journal, run)
     outcome = controller.answer_sync(controller.template.task(question, scope=scope_of(scope)))
     for fault in outcome.faults:
         say(f"heedful: survived a fault in {fault.stage}: {fault.error}")

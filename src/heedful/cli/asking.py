@@ -53,6 +53,14 @@ class LockedOptions:
     threads: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a controller runs, whatever its policy."""
+
+    patience: float
+    explore: float
+
+
 def open_journal(store: Path | None) -> tuple[SqliteStore | None, SqliteJournal | None]:
     """The store and its journal; both None if the store fails, because a store never costs the answer."""
     try:
@@ -68,7 +76,7 @@ def own_controller(
     model: ModelOptions,
     store: SqliteStore | None,
     journal: SqliteJournal | None,
-    patience: float,
+    run: RunOptions,
 ) -> Controller:
     """A controller with the policy that the options describe."""
     policy = policy_of(options.arm, MEMORY, options.signal, options.threshold, options.margin)
@@ -83,12 +91,13 @@ def own_controller(
         policy=policy,
         sources={MEMORY: MemorySource(bank=memory, placement=options.placement, limit=options.limit)},
         journal=journal,
-        patience=patience,
+        patience=run.patience,
+        explore=run.explore,
         template=options.template,
     )
 
 
-def locked_controller(options: LockedOptions, journal: SqliteJournal | None, patience: float) -> Controller:
+def locked_controller(options: LockedOptions, journal: SqliteJournal | None, run: RunOptions) -> Controller:
     """A controller with a locked policy; stderr names what changed since the lock."""
     from heedful.protocol.bundle import check_moved, read_bundle
     from heedful.protocol.export import study_bundle
@@ -103,7 +112,7 @@ def locked_controller(options: LockedOptions, journal: SqliteJournal | None, pat
     given = {name: getattr(options, name) for name in ("url", "model", "weights", "threads")}
     settings = structs.replace(bundle.model.settings, **{k: v for k, v in given.items() if v is not None})
     bundle = replace(bundle, model=replace(bundle.model, settings=settings))
-    if bundle.recalls_by_meaning:
+    if bundle.compares_meaning:
         pull_weights("all-minilm-l6-v2")
     if not settings.url and settings.weights in CATALOGUE:
         pull_weights(settings.weights)
@@ -116,6 +125,8 @@ def locked_controller(options: LockedOptions, journal: SqliteJournal | None, pat
         policy=bundle.policy,
         sources=bundle.make_sources(),
         journal=journal,
-        patience=patience,
+        patience=run.patience,
+        explore=run.explore,
+        similarity=bundle.similarity,
         template=bundle.task,
     )

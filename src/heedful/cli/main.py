@@ -9,10 +9,13 @@ from heedful.cli import (
     bank,
     bank_build,
     compare,
+    decisions,
     demo,
     doctor,
+    feedback,
     govern,
     probe,
+    purge,
     study,
     study_experiments,
     weights,
@@ -32,6 +35,9 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("ask")(ask.ask)
 app.command("why")(why.why)
+app.add_typer(decisions.app, name="decisions")
+app.command("feedback")(feedback.feedback)
+app.command("purge")(purge.purge)
 app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
 bank.app.command()(bank_build.build)

@@ -51,7 +51,7 @@ ALTER TABLE evidence ADD COLUMN feedback INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX evidence_by_decision ON evidence (decision);
 CREATE TABLE feedback (
     decision TEXT NOT NULL, kind TEXT NOT NULL, at REAL NOT NULL, value TEXT NOT NULL, metric TEXT NOT NULL,
-    PRIMARY KEY (decision, kind)
+    grades TEXT NOT NULL, PRIMARY KEY (decision, kind)
 );
 CREATE TABLE trials (
     decision TEXT PRIMARY KEY, at REAL NOT NULL, share REAL NOT NULL, allowed INTEGER NOT NULL

@@ -10,12 +10,15 @@ import msgspec
 from heedful.decisions import policy_fields, read_policy
 from heedful.errors import LockError, UsageError
 from heedful.memory.bank import MemoryBank
+from heedful.memory.likeness import answer_similarity
 from heedful.ports import Model, Source
 from heedful.protocol.endpoint_probe import EndpointProbe, probe
 from heedful.protocol.setup import make_source
 from heedful.protocol.study import ModelSettings, SourceSettings
 from heedful.protocol.study_model import study_model
 from heedful.protocol.workspace import read_json, write_json
+from heedful.stages.feasibility import needs_similarity
+from heedful.stages.value_features import Similarity
 from heedful.types import Entry, Policy, TaskTemplate, digest_of
 
 FORMAT = 1
@@ -65,10 +68,16 @@ class Bundle:
         return study_model(self.model.settings)
 
     @property
-    def recalls_by_meaning(self) -> bool:
-        """Whether a source needs the weights of the embedding model."""
+    def compares_meaning(self) -> bool:
+        """Whether recall or the policy needs the weights of the embedding model."""
         settings = [source.settings for source in self.sources.values()]
-        return any(source.bank and source.recall != "bm25" for source in settings)
+        recalled = any(source.bank and source.recall != "bm25" for source in settings)
+        return recalled or needs_similarity(self.policy)
+
+    @property
+    def similarity(self) -> Similarity | None:
+        """How alike two answers are, if the policy compares them by meaning."""
+        return answer_similarity if needs_similarity(self.policy) else None
 
 
 def bundle_fields(bundle: Bundle) -> dict[str, Any]:

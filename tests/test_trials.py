@@ -1,0 +1,109 @@
+"""The effect in a randomised trial: unbiased, with an interval that covers the truth."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from heedful.feedback import evidence_of, grade_feedback
+from heedful.records import CandidateRecord, Decision, Feedback, PassRecord, RecallRef
+from heedful.testing import DECISION
+from heedful.trials import TrialEffect, coin_decided, final_grade, trial_effect
+from heedful.types import Task, Trial, Verdict
+
+MEMORY = PassRecord(
+    source="memory",
+    prompt="p",
+    model="m",
+    status="decoded",
+    text="green",
+    answer="green",
+    recalls=(RecallRef(entry="sky", version="v", score=1.0),),
+)
+SPEC = {"kind": "memory", "bank": "notes", "placement": "auto", "heading": "Notes:"}
+
+
+def trial_decision(id: str, allowed: bool, answer: str = "green") -> Decision:
+    accept = Verdict(choice="accept", reason="gate")
+    candidate = CandidateRecord(record=replace(MEMORY, answer=answer), confidence=None, verdict=accept)
+    return replace(
+        DECISION,
+        id=id,
+        task=Task(question=id),
+        sources={"memory": SPEC},
+        candidates=(candidate,),
+        chosen=0 if allowed else None,
+        trial=Trial(share=0.05, allowed=allowed, accepted=0),
+    )
+
+
+def simulate(rng: random.Random, n: int) -> tuple[list[Decision], dict[str, list[Feedback]]]:
+    """Answers of a trial: memory helps 20% and hurts 10% of them, and hard questions are often wrong."""
+    decisions, feedback = [], {}
+    for place in range(n):
+        kind = rng.random()
+        without, with_memory = (
+            (False, True) if kind < 0.2 else (True, False) if kind < 0.3 else (kind < 0.75,) * 2
+        )
+        decision = trial_decision(f"d{place}", rng.random() < 0.5)
+        assert decision.trial is not None
+        right = with_memory if decision.trial.allowed else without
+        decisions.append(decision)
+        feedback[decision.id] = [grade_feedback(decision, right)]
+    return decisions, feedback
+
+
+def test_the_interval_covers_the_true_effect_in_95_of_100_trials() -> None:
+    rng, runs, n = random.Random(5), 2000, 400
+    covered, estimates = 0, []
+    for _ in range(runs):
+        counts = {True: [0, 0], False: [0, 0]}
+        for _ in range(n):  # as `simulate` draws them, without the records
+            kind, allowed = rng.random(), rng.random() < 0.5
+            right = (kind < 0.2 or 0.3 <= kind < 0.75) if allowed else 0.2 <= kind < 0.75
+            counts[allowed][0] += 1
+            counts[allowed][1] += right
+        (used, used_right), (held, held_right) = counts[True], counts[False]
+        effect = TrialEffect(used=used, used_right=used_right, held_out=held, held_out_right=held_right)
+        assert effect.difference is not None
+        covered += effect.difference.low <= 0.1 <= effect.difference.high
+        estimates.append(effect.difference.value)
+    assert 0.94 <= covered / runs <= 0.96
+    assert np.mean(estimates) == pytest.approx(0.1, abs=4 * np.std(estimates) / runs**0.5)
+
+
+def test_the_evidence_of_a_trial_has_the_mean_of_the_paired_effect() -> None:
+    rng = random.Random(3)
+    utilities = []
+    for _ in range(20):
+        decisions, feedback = simulate(rng, 500)
+        for decision in decisions:
+            [seen] = evidence_of(decision, feedback[decision.id])["notes"]
+            utilities.append(seen.utility)
+    assert set(utilities) == {-1.0, 1.0}
+    assert np.mean(utilities) == pytest.approx(0.1, abs=4 * np.std(utilities) / len(utilities) ** 0.5)
+
+
+def test_the_effect_counts_graded_decisions_on_which_the_coin_decided() -> None:
+    used, held = trial_decision("used", True), trial_decision("held", False)
+    ungraded = trial_decision("ungraded", True)
+    same = trial_decision("same", True, answer=DECISION.first.answer)
+    outside = replace(used, id="outside", trial=None)
+    decisions = [used, held, ungraded, same, outside]
+    feedback = {d.id: [grade_feedback(d, d.id == "used")] for d in (used, held, same, outside)}
+    effect = trial_effect(decisions, feedback)
+    assert effect == TrialEffect(used=1, used_right=1, held_out=1, held_out_right=0)
+    assert effect.difference is not None
+    assert (effect.difference.value, effect.difference.n) == (1.0, 2)
+    assert [coin_decided(decision) for decision in decisions] == [True, True, True, False, False]
+    assert TrialEffect(used=3).difference is None
+
+
+def test_a_known_answer_grades_the_final_answer_and_outweighs_a_grade() -> None:
+    decision = trial_decision("d", True)
+    known = Feedback(decision="d", kind="answer", value="blue", metric="text", grades=(True, False))
+    assert final_grade(decision, [grade_feedback(decision, True), known]) is False
+    assert final_grade(replace(decision, chosen=None), [known]) is True
+    assert final_grade(decision, [grade_feedback(decision, True)]) is True
+    assert final_grade(decision, []) is None
