@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from heedful import Controller, LockError, ScriptedModel, UsageError
+from heedful import Controller, EmbeddedModel, LockError, ScriptedModel, UsageError
 from heedful.protocol.bundle import check_moved, read_bundle, write_bundle
 from heedful.protocol.export import export_study, study_bundle
 from heedful.protocol.lock import read_lock
 from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.setup import StudySetup, prepare
-from heedful.protocol.workflow import open_test_side, side_table
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, side_table
 from heedful.protocol.workspace import Workspace, open_workspace
 from heedful.types import Outcome, Policy
 from tests.making import PreparedStudy
@@ -60,6 +60,58 @@ def test_a_bundle_answers_every_test_row_as_the_replay_says(family: str, tmp_pat
     replayed = assert_same(space, setup, policy, outcomes)
     assert policy.first != "none" or replayed.consulted.any(), "the policy uses memory"
     assert_same(space, setup, policy, answers(Controller.from_study(space.folder, model=model), setup))
+
+
+CAPITALS = {
+    "fit": {"France": "Paris", "Japan": "Tokyo", "Velkirk": "Bikelo", "Spain": "Madrid"},
+    "test": {"Italy": "Rome", "Ozland": "Emerald", "Egypt": "Cairo"},
+}
+ENGINE_STUDY = """
+name = "capitals"
+[questions]
+fit = "fit.jsonl"
+test = "test.jsonl"
+metric = "contains"
+instructions = "Answer in a few words."
+max_tokens = 12
+[model]
+slots = 4
+[sources.notes]
+bank = "notes.txt"
+[fit]
+signals = ["mean"]
+families = ["gate", "choose"]
+firsts = ["none"]
+calibrated = false
+folds = 2
+cost = 0.0
+"""
+
+
+@pytest.mark.engine
+def test_with_the_embedded_model_a_study_answers_as_its_replay_says(
+    engine: EmbeddedModel, tmp_path: Path
+) -> None:
+    for side, capitals in CAPITALS.items():
+        rows = [
+            {"id": land, "question": f"What is the capital of {land}?", "answer": city}
+            for land, city in capitals.items()
+        ]
+        (tmp_path / f"{side}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    notes = [f"{land}'s capital is {city}." for part in CAPITALS.values() for land, city in part.items()]
+    (tmp_path / "notes.txt").write_text("\n".join(notes))
+    (tmp_path / "study.toml").write_text(ENGINE_STUDY)
+    space = open_workspace(tmp_path / "study.toml", tmp_path / "out")
+    setup = prepare(space.study, None)
+    asyncio.run(record(space, setup, engine, "fit", nobody))
+    fit_study(space, setup)
+    asyncio.run(lock_study(space, setup, engine))
+    asyncio.run(open_test_side(space, setup, engine, nobody))
+    policy = read_lock(space.lock).policy
+    controller = Controller.from_study(space.folder, model=engine, strict=True)
+    questions = [controller.answer_sync(item.question) for item in setup.splits.test]
+    replayed = assert_same(space, setup, policy, questions)
+    assert replayed.consulted.any(), "the policy consults the notes"
 
 
 def test_a_question_as_text_gets_the_study_s_instructions_and_pattern(tmp_path: Path) -> None:

@@ -1,26 +1,50 @@
-"""`heedful ask`: answer one question with the control loop."""
+"""`heedful ask`: answer a question, or a file of them, with the control loop."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import BankName, Json, ModelName, Scope, Store, Threads, Url, Weights
+from heedful.cli.options import Json, ModelName, Scope, Store, Threads, Url, Weights
 from heedful.cli.output import print_json, result, say
-from heedful.cli.policy import Arm
-from heedful.errors import UsageError
+from heedful.cli.policy import Arm, Combine
+from heedful.errors import ModelError, UsageError
 from heedful.types import Outcome, Placement
 
+if TYPE_CHECKING:
+    from heedful.control import Controller
+
 DECIDED = (
-    *("bank", "arm", "signal", "threshold", "margin", "placement", "recall", "similarity", "limit"),
+    *(
+        "bank",
+        "combine",
+        "arm",
+        "signal",
+        "threshold",
+        "margin",
+        "placement",
+        "recall",
+        "similarity",
+        "limit",
+    ),
     *("instructions", "max_tokens", "logprobs"),
 )
 """Options that a lock decides."""
+SLOTS = 4
+"""Number of concurrent requests to a model."""
 
 
 def ask(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(help="The question.")],
+    question: Annotated[str, typer.Argument(help="The question; leave it out with --file.")] = "",
+    file: Annotated[
+        Path | None, typer.Option(help="Answer the questions of this JSONL file instead of one question.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --file: add the answers to this file, and skip those it has."),
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, help="With --file: number of questions at a time.")] = 4,
     study: Annotated[
         Path | None, typer.Option(help="Folder of a locked study: answer with its locked policy.")
     ] = None,
@@ -34,7 +58,13 @@ def ask(
         Path | None,
         typer.Option(envvar="HEEDFUL_DATA", help="Folder of the benchmark data, for --study."),
     ] = None,
-    bank: BankName = "default",
+    bank: Annotated[
+        list[str] | None,
+        typer.Option("--bank", "-b", help="Name of a bank; may be repeated. [default: default]"),
+    ] = None,
+    combine: Annotated[
+        Combine, typer.Option(help="With several banks: how their answers are put together.")
+    ] = "cascade",
     arm: Annotated[Arm, typer.Option(help="How memory is used.")] = "choose",
     signal: Annotated[str, typer.Option(help="How confidence is measured.")] = "mean",
     threshold: Annotated[float, typer.Option(help="Consult memory below this confidence.")] = -0.1,
@@ -69,7 +99,7 @@ def ask(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Answer a question; memory is consulted only when the model is unsure."""
+    """Answer a question, or each question of a file; memory is consulted only when the model is unsure."""
     from heedful.cli.asking import (
         LockedOptions,
         PolicyOptions,
@@ -81,6 +111,7 @@ def ask(
     from heedful.models.schemes import ModelOptions
     from heedful.types import TaskTemplate
 
+    refuse_unclear(context, question, file)
     opened, journal = open_journal(store)
     run = RunOptions(patience=patience, explore=explore if journal is not None else 0.0)
     if study is not None or policy is not None:
@@ -100,7 +131,8 @@ def ask(
     else:
         refuse_unlocked(context)
         options = PolicyOptions(
-            bank=bank,
+            banks=tuple(dict.fromkeys(bank or ["default"])),
+            combine=combine,
             arm=arm,
             signal=signal,
             threshold=threshold,
@@ -112,9 +144,17 @@ def ask(
             template=TaskTemplate(instructions=instructions, max_tokens=max_tokens),
         )
         named = ModelOptions(
-            url=url or "", model=model or "", logprobs=logprobs, weights=weights, threads=threads
+            url=url or "",
+            model=model or "",
+            logprobs=logprobs,
+            weights=weights,
+            threads=threads,
+            slots=max(SLOTS, at_once) if url else SLOTS,
         )
         controller = own_controller(options, named, opened, journal, run)
+    if file is not None:
+        _ask_file(controller, file, out, at_once, scope_of(scope), json)
+        return
     outcome = controller.answer_sync(controller.template.task(question, scope=scope_of(scope)))
     for fault in outcome.faults:
         say(f"heedful: survived a fault in {fault.stage}: {fault.error}")
@@ -125,6 +165,44 @@ def ask(
     console.print(outcome.answer, markup=False)
     recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
     console.print(_decision_line(outcome, recorded), style="dim", markup=False)
+
+
+def _ask_file(
+    controller: "Controller", file: Path, out: Path | None, at_once: int, scope: dict[str, str], json: bool
+) -> None:
+    import asyncio
+
+    from heedful.cli.ask_file import ask_all, read_tasks
+
+    tasks = read_tasks(file, controller.template, scope)
+    count = asyncio.run(ask_all(controller, tasks, out, at_once, summary))
+    if json:
+        print_json(
+            {
+                "questions": len(tasks),
+                "answered": count.answered,
+                "failed": count.failed,
+                "known": count.known,
+                "out": str(out),
+            }
+        )
+    if count.failed:
+        raise ModelError(
+            f"{count.failed} of {len(tasks)} questions failed; run the same command again to ask them again"
+        )
+
+
+def refuse_unclear(context: typer.Context, question: str, file: Path | None) -> None:
+    """Refuse a missing question, and options that contradict each other."""
+    if file is None:
+        if not question.strip():
+            raise UsageError("the question is empty: give a question, or --file QUESTIONS.jsonl")
+        if given := [f"--{name.replace('_', '-')}" for name in ("out", "at_once") if is_given(context, name)]:
+            raise UsageError(f"{', '.join(given)} needs --file QUESTIONS.jsonl")
+    elif question:
+        raise UsageError("give either a question or --file, not both")
+    elif context.params["json"] and context.params["out"] is None:
+        raise UsageError("--file prints JSON lines already; --json needs --out ANSWERS.jsonl")
 
 
 def is_given(context: typer.Context, name: str) -> bool:

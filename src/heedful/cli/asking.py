@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import structs
 
 from heedful.cli.output import say
-from heedful.cli.policy import Arm, policy_of
+from heedful.cli.policy import Arm, Combine, policy_of
 from heedful.cli.resources import open_bank, open_model, open_store, pull_weights, require_bank
-from heedful.control import Controller
-from heedful.errors import StoreError
+from heedful.control import MEMORY_FREE, Controller
+from heedful.errors import StoreError, UsageError
 from heedful.memory import MemoryBank, SqliteStore
 from heedful.memory.journal import SqliteJournal
 from heedful.models.catalogue import CATALOGUE
@@ -20,14 +20,15 @@ from heedful.sources import MemorySource
 from heedful.types import Placement, TaskTemplate
 
 MEMORY = "memory"
-"""The name of the source that recalls from the bank."""
+"""The name of the source that recalls from a single bank; several are named by their banks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOptions:
     """The options that decide how an answer is made; a lock replaces all of them."""
 
-    bank: str
+    banks: tuple[str, ...]
+    combine: Combine
     arm: Arm
     signal: str
     threshold: float
@@ -79,22 +80,41 @@ def own_controller(
     run: RunOptions,
 ) -> Controller:
     """A controller with the policy that the options describe."""
-    policy = policy_of(options.arm, MEMORY, options.signal, options.threshold, options.margin)
-    memory: Bank = MemoryBank(options.bank, ())
-    if store is not None:
-        if options.bank != "default":
-            require_bank(store, options.bank)
-        if options.arm not in ("never", "retry"):
-            memory = open_bank(store, options.bank, options.recall, options.similarity)
+    names = {bank: bank for bank in options.banks} if len(options.banks) > 1 else {options.banks[0]: MEMORY}
+    if reserved := [name for name in names.values() if name in MEMORY_FREE]:
+        raise UsageError(f"a bank named {reserved[0]!r} cannot be combined with others: rename it")
+    policy = policy_of(
+        options.arm,
+        list(names.values()),
+        options.signal,
+        options.threshold,
+        options.margin,
+        options.combine,
+    )
+    sources = {
+        name: MemorySource(bank=_bank(options, bank, store), placement=options.placement, limit=options.limit)
+        for bank, name in names.items()
+    }
     return Controller(
         model=open_model(model),
         policy=policy,
-        sources={MEMORY: MemorySource(bank=memory, placement=options.placement, limit=options.limit)},
+        sources=sources,
         journal=journal,
         patience=run.patience,
         explore=run.explore,
         template=options.template,
     )
+
+
+def _bank(options: PolicyOptions, name: str, store: SqliteStore | None) -> Bank:
+    """The bank in the store; an empty one if there is no store, or the arm uses no memory."""
+    if store is None:
+        return MemoryBank(name, ())
+    if name != "default":
+        require_bank(store, name)
+    if options.arm in ("never", "retry"):
+        return MemoryBank(name, ())
+    return open_bank(store, name, options.recall, options.similarity)
 
 
 def locked_controller(options: LockedOptions, journal: SqliteJournal | None, run: RunOptions) -> Controller:

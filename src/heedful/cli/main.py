@@ -18,6 +18,7 @@ from heedful.cli import (
     purge,
     study,
     study_experiments,
+    study_from_decisions,
     weights,
     why,
 )
@@ -45,6 +46,7 @@ app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
 app.command("compare")(compare.compare)
 app.add_typer(weights.app, name="weights")
+study.app.command("from-decisions")(study_from_decisions.from_decisions)
 app.add_typer(study.app, name="study")
 study_experiments.add_to(study.app)
 

@@ -94,6 +94,12 @@ class SqliteStore:
         return await self.database.read(lambda connection: connection.execute(query, values).fetchall())
 
 
+def bank_entries(database: Database, bank: str) -> list[Entry]:
+    """The newest version of every entry of a bank, for code without an event loop."""
+    with database.reading() as connection:
+        return _read(connection, bank)
+
+
 def _find(entries: Sequence[Entry], bank: str, wanted: str) -> Entry:
     matches = [e for e in entries if e.id == wanted] or [e for e in entries if e.id.startswith(wanted)]
     if len(matches) == 1:

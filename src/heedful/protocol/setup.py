@@ -109,8 +109,8 @@ def _benchmark(study: Study, folder: Path) -> Benchmark:
 
 
 def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
-    if settings.bank != "pool":
-        return read_entries(folder / settings.bank)[0]
+    if settings.bank_file:
+        return read_entries(folder / settings.bank_file, kind=settings.entry_kind)[0]
     exemplars = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
     if not settings.responses:
         return [entry for _, entry in exemplars if entry is not None]
