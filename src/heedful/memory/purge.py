@@ -97,29 +97,32 @@ def _entries(connection: sqlite3.Connection, order: PurgeOrder) -> list[tuple[st
 def _decisions(
     connection: sqlite3.Connection, order: PurgeOrder, entries: Sequence[tuple[str, str]]
 ) -> list[str]:
-    if order.decision:
-        query, values = "SELECT id FROM decisions WHERE id = ?", [(order.decision,)]
-    elif order.user:
-        query = "SELECT id FROM decisions WHERE json_extract(record, '$.task.scope.user') = ?"
-        values = [(order.user,)]
-    elif order.before is not None:
-        query, values = "SELECT id FROM decisions WHERE at < ?", [(order.before,)]
-    else:
-        return _recalling(connection, entries) if order.with_decisions else []
-    ids = [row["id"] for value in values for row in connection.execute(query, value).fetchall()]
+    ids: list[str] = []
+    for term, value in (
+        ("id = ?", order.decision or None),
+        ("json_extract(record, '$.task.scope.user') = ?", order.user or None),
+        ("at < ?", order.before),
+    ):
+        if value is not None:
+            rows = connection.execute(f"SELECT id FROM decisions WHERE {term}", (value,)).fetchall()
+            ids += [row["id"] for row in rows]
     if order.decision and not ids:
         raise UsageError(f"{order.decision!r} is not a recorded decision; heedful decisions ls lists them")
-    return [*ids, *(id for id in _recalling(connection, entries) if id not in ids)]
+    if order.user or order.with_decisions:
+        ids += _recalling(connection, entries)
+    return list(dict.fromkeys(ids))
 
 
 def _recalling(connection: sqlite3.Connection, entries: Sequence[tuple[str, str]]) -> list[str]:
     """The decisions that recalled one of these entries."""
     query = """
-    SELECT DISTINCT d.id FROM decisions d, json_tree(d.record) r, json_tree(d.record, '$.sources') s
-    WHERE r.key = 'entry' AND r.atom = ? AND s.key = 'bank' AND s.atom = ?
+    SELECT d.id, s.atom AS bank, r.atom AS entry
+    FROM decisions d, json_tree(d.record) r, json_tree(d.record, '$.sources') s
+    WHERE r.key = 'entry' AND s.key = 'bank'
     """
-    ids = [row["id"] for bank, id in entries for row in connection.execute(query, (id, bank)).fetchall()]
-    return list(dict.fromkeys(ids))
+    wanted = set(entries)
+    rows = connection.execute(query) if wanted else ()
+    return [row["id"] for row in rows if (row["bank"], row["entry"]) in wanted]
 
 
 def _forget_entry(connection: sqlite3.Connection, bank: str, id: str) -> None:
