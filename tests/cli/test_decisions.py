@@ -57,6 +57,7 @@ def test_decisions_are_listed_newest_first_and_filtered(
 def test_show_tells_the_trial_and_the_feedback(heedful: Heedful, store: str, made: list[str]) -> None:
     heedful("feedback", made[2], "--answer", "blue", "--store", store)
     told = heedful("decisions", "show", made[2][:8], "--store", store)
+    assert "the coin of a trial held memory out, so the first answer stands" in told.out
     assert "memory was held out, for 50% of answers" in told.out
     assert "feedback answer: blue" in told.out
     shown = heedful("decisions", "show", made[2], "--store", store, "--json").json
