@@ -111,6 +111,14 @@ def test_a_known_answer_grades_a_memory_first_answer_only_beside_a_pass_without_
     assert utilities(paired, answered(paired, "green")) == [1.0]
 
 
+def test_a_metric_that_fails_is_named() -> None:
+    def broken(answer: str, target: str) -> bool:
+        raise KeyError("no")
+
+    with pytest.raises(UsageError, match="the metric mine fails on decision"):
+        answer_feedback(made(), "blue", "mine", broken)
+
+
 @pytest.mark.parametrize(("preferred", "utility"), [("first", -1.0), ("tie", 0.0), ("memory", 1.0)])
 def test_a_preference_is_paired_evidence(preferred: str, utility: float) -> None:
     decision = made()

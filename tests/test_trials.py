@@ -1,16 +1,19 @@
 """The effect in a randomised trial: unbiased, with an interval that covers the truth."""
 
+import asyncio
 import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from heedful import Controller, MemorySource, ScriptedModel, arms, new_entry
 from heedful.feedback import evidence_of, grade_feedback
 from heedful.records import CandidateRecord, Decision, Feedback, PassRecord, RecallRef
 from heedful.testing import DECISION
 from heedful.trials import TrialEffect, coin_decided, final_grade, trial_effect
-from heedful.types import Task, Trial, Verdict
+from heedful.types import Prompt, Task, Trial, Verdict
+from tests.making import FixedBank
 
 MEMORY = PassRecord(
     source="memory",
@@ -107,3 +110,68 @@ def test_a_known_answer_grades_the_final_answer_and_outweighs_a_grade() -> None:
     assert final_grade(replace(decision, chosen=None), [known]) is True
     assert final_grade(decision, [grade_feedback(decision, True)]) is True
     assert final_grade(decision, []) is None
+
+
+class ListJournal:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.coins: dict[str, Trial] = {}
+        self.decisions: list[Decision] = []
+
+    async def announce(self, decision: str, trial: Trial) -> None:
+        self.coins[decision] = trial
+
+    async def record(self, decision: Decision) -> None:
+        self.decisions.append(decision)
+
+    async def find(self, decision: str) -> Decision:
+        raise NotImplementedError
+
+    async def recent(self, limit: int) -> list[Decision]:
+        raise NotImplementedError
+
+    async def purge(self, before: float) -> int:
+        raise NotImplementedError
+
+    async def aclose(self) -> None: ...
+
+
+def test_the_controller_s_own_trials_recover_the_effect_of_memory() -> None:
+    """Memory mends 30% and spoils 10% of the answers; the first pass is right on 55%."""
+    note = new_entry("Think again.", kind="rule")
+
+    def reply(prompt: Prompt) -> tuple[str, float]:
+        text = prompt.messages[-1].content
+        draw = random.Random(text.partition("?")[0]).random()
+        right = (draw < 0.3 or draw >= 0.55) if "Think" in text else draw >= 0.45
+        return ("yes" if right else "no"), -0.5
+
+    journal, rng, answers = ListJournal(), random.Random(8), 1600
+    controller = Controller(
+        model=ScriptedModel(script=reply),
+        policy=arms.gate("memory", 0.0),
+        sources={"memory": MemorySource(bank=FixedBank([note]))},
+        journal=journal,
+        explore=0.5,
+        chance=rng.random,
+    )
+
+    async def ask_all() -> None:
+        for n in range(answers):
+            await controller.answer(Task(question=f"Is {n} right?"))
+
+    asyncio.run(ask_all())
+    assert len(journal.decisions) == answers
+    assert len(journal.coins) == pytest.approx(answers / 2, abs=4 * (answers / 4) ** 0.5)
+    trials = [decision for decision in journal.decisions if decision.trial is not None]
+    assert {d.id: replace(d.trial, accepted=None) for d in trials if d.trial is not None} == journal.coins
+    feedback = {d.id: [grade_feedback(d, d.answer == "yes")] for d in journal.decisions}
+    effect = trial_effect(journal.decisions, feedback)
+    differs = sum(coin_decided(decision) for decision in trials) / len(trials)
+    assert differs == pytest.approx(0.4, abs=0.07)
+    assert effect.difference is not None
+    assert effect.difference.low <= 0.5 <= effect.difference.high, (
+        "0.2 of all answers, on the 0.4 that differ"
+    )
+    assert effect.difference.high - effect.difference.low < 0.25

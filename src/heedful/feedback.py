@@ -36,7 +36,10 @@ def answer_feedback(
     """The right answer, and by it the grade of every recorded pass; `same` is the metric."""
     if not answer.strip():
         raise UsageError("the right answer is empty: give it as --answer TEXT")
-    grades = tuple(bool(record.answer) and same(record.answer, answer) for record in decision.passes)
+    try:
+        grades = tuple(bool(record.answer and same(record.answer, answer)) for record in decision.passes)
+    except Exception as error:  # a metric may be the user's own code
+        raise UsageError(f"the metric {metric} fails on decision {decision.id}: {error}") from error
     return Feedback(decision=decision.id, kind="answer", value=answer, metric=metric, grades=grades)
 
 

@@ -117,3 +117,11 @@ def test_a_bad_file_gets_one_sentence(heedful: Heedful, tmp_path: Path, text: st
     done = heedful("ask", "--file", str(tmp_path / "q.jsonl"), "--url", "http://127.0.0.1:9/v1", *WORDS)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
+
+
+def test_answers_that_cannot_be_written_get_one_sentence(heedful: Heedful, tmp_path: Path) -> None:
+    file = questions(tmp_path, {"question": "One?"})
+    for out in (tmp_path, tmp_path / "no folder" / "out.jsonl"):
+        done = heedful("ask", "--file", file, "--out", str(out), "--url", "http://127.0.0.1:9/v1", *WORDS)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"heedful: cannot {'read' if out == tmp_path else 'write'} {out}")

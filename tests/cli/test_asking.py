@@ -104,6 +104,7 @@ def test_environment_variables_do_not_replace_the_locked_model(
         (("x", "--out", "f"), "--out needs --file"),
         (("--file", "f", "--json"), "--json needs --out"),
         (("--file", "nowhere"), "nowhere cannot be read"),
+        (("--file", "f", "--out", "./f"), "give the answers a file of their own"),
         (("x", "-b", "a", "-b", "b"), "unknown bank 'a'"),
         (("x", "-b", "a", "-b", "b", "--arm", "always"), "--arm always takes one bank"),
         (("x", "-b", "a", "-b", "none"), "named 'none'"),

@@ -251,3 +251,8 @@ def test_json_lines_keep_scope_and_times_and_name_a_wrong_time(tmp_path: Path) -
     file.write_text('{"text": "x", "valid_from": 5, "valid_until": 5}')
     with pytest.raises(MalformedError, match="never valid"):
         read_entries(file)
+
+
+def test_a_tag_that_only_looks_like_metadata_is_exported_as_text(tmp_path: Path) -> None:
+    entry = new_entry("Tea.", kind="fact", tags=["metadata.note=not JSON"])
+    assert json.loads(write_entries([entry], "mem0"))["results"][0]["metadata"] == {"note": "not JSON"}

@@ -201,6 +201,8 @@ def refuse_unclear(context: typer.Context, question: str, file: Path | None) -> 
             raise UsageError(f"{', '.join(given)} needs --file QUESTIONS.jsonl")
     elif question:
         raise UsageError("give either a question or --file, not both")
+    elif context.params["out"] is not None and context.params["out"].resolve() == file.resolve():
+        raise UsageError("--out is the file of the questions: give the answers a file of their own")
     elif context.params["json"] and context.params["out"] is None:
         raise UsageError("--file prints JSON lines already; --json needs --out ANSWERS.jsonl")
 

@@ -69,8 +69,12 @@ def answered_ids(out: Path | None) -> set[str]:
     """The ids that an earlier run answered; failed ones and a line cut off by a kill do not count."""
     if out is None or not out.exists():
         return set()
+    try:
+        lines = out.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UsageError(f"cannot read {out}: {error.strerror}") from error
     ids = set()
-    for line in out.read_bytes().split(b"\n"):
+    for line in lines:
         try:
             row = json.loads(line)
         except ValueError:

@@ -59,11 +59,8 @@ def write(entries: Sequence[Entry], old: str) -> str:
 
 
 def _memory(entry: Entry) -> dict[str, Any]:
-    metadata = {}
-    for tag in entry.tags:
-        if tag.startswith(METADATA):
-            key, _, value = tag.removeprefix(METADATA).partition("=")
-            metadata[key] = json.loads(value)
+    pairs = [tag.removeprefix(METADATA).partition("=") for tag in entry.tags if tag.startswith(METADATA)]
+    metadata = {key: _value(text) for key, _, text in pairs}
     memory = {
         "id": entry.id,
         "memory": entry.text,
@@ -74,3 +71,11 @@ def _memory(entry: Entry) -> dict[str, Any]:
     if entry.valid_until is not None:
         memory["expiration_date"] = datetime.fromtimestamp(entry.valid_until, UTC).isoformat()
     return memory
+
+
+def _value(text: str) -> Any:
+    """A value of the metadata; a tag that a person wrote need not be JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
