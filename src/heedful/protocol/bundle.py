@@ -17,7 +17,7 @@ from heedful.protocol.setup import make_source
 from heedful.protocol.study import ModelSettings, SourceSettings
 from heedful.protocol.study_model import study_model
 from heedful.protocol.workspace import read_json, write_json
-from heedful.stages.feasibility import needs_similarity
+from heedful.stages.value import compares_meanings
 from heedful.stages.value_features import Similarity
 from heedful.types import Entry, Policy, TaskTemplate, digest_of
 
@@ -72,12 +72,13 @@ class Bundle:
         """Whether recall or the policy needs the weights of the embedding model."""
         settings = [source.settings for source in self.sources.values()]
         recalled = any(source.bank and source.recall != "bm25" for source in settings)
-        return recalled or needs_similarity(self.policy)
+        return recalled or self.similarity is not None
 
     @property
     def similarity(self) -> Similarity | None:
         """How alike two answers are, if the policy compares them by meaning."""
-        return answer_similarity if needs_similarity(self.policy) else None
+        value = self.policy.value
+        return answer_similarity if value is not None and compares_meanings(value.trees) else None
 
 
 def bundle_fields(bundle: Bundle) -> dict[str, Any]:
