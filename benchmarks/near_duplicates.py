@@ -1,9 +1,9 @@
-"""How much of a study's test result rests on bank entries that are near-duplicates of test questions?
+"""How much of a study's test result rests on near-duplicates of test questions?
 
 Benchmarks built from variations (SVAMP) contain the same story with different numbers on both sides. This
 splits the test rows by whether a recalled entry is nearly identical to the row's question (MiniLM cosine at
-least 0.95), and counts the locked policy's helps and hurts in both parts. It needs the benchmark data, but no
-model calls:
+least 0.95), and counts the locked policy's helps and hurts in both parts. It does the same for test questions
+that are nearly identical to a question of the fit side. It needs the benchmark data, but no model calls:
 
     python benchmarks/near_duplicates.py results/svamp --data FOLDER
 """
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.experiments.bank_building import near_duplicates
+from heedful.benchmarks.items import normal_question
+from heedful.experiments.bank_building import NEAR_DUPLICATE, near_duplicates
 from heedful.experiments.variant import study_policy
 from heedful.memory.embed import MiniLM
 from heedful.models.weights import pull
@@ -48,9 +49,16 @@ def main() -> None:
         figures[f"near_entries_{name}"] = f"{int(alike.any(axis=1).sum())} of {len(entries)}"
         for at, row in enumerate(table.column(name).passes):
             near[at] |= any(alike[place[recall.entry], items[table.tasks[at]]] for recall in row.recalls)
+    fit, test = (
+        embedder.embed([normal_question(item.question) for item in side])
+        for side in (setup.splits.fit, setup.splits.test)
+    )
+    close = (test @ fit.T >= NEAR_DUPLICATE).any(axis=1)
+    near_fit = np.array([close[items[task]] for task in table.tasks])
     replayer = Replayer(table)
     base, final = replayer.base_right, replayer.replay(policy).right
-    for part, rows in (("near", near), ("others", ~near)):
+    parts = {"near": near, "others": ~near, "near_fit_row": near_fit, "far_from_fit_rows": ~near_fit}
+    for part, rows in parts.items():
         helps, hurts = int((final & ~base & rows).sum()), int((base & ~final & rows).sum())
         figures[part] = {
             "rows": int(rows.sum()),

@@ -79,17 +79,17 @@ def test_own_questions_conform(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "complaint"),
+    ("rows", "metric", "complaint"),
     [
-        ([("1", "Who?", ""), ("2", "Where?", "Ghent")], "graded as wrong"),
-        ([], "has rows"),
+        ([("1", "Who?", "Ann"), ("2", "Where?", "Ghent")], "python:operator:le", "graded as wrong"),
+        ([], "text", "has rows"),
     ],
 )
 def test_a_benchmark_that_does_not_conform_is_told_why(
-    tmp_path: Path, rows: list[tuple[str, str, str]], complaint: str
+    tmp_path: Path, rows: list[tuple[str, str, str]], metric: str, complaint: str
 ) -> None:
     with pytest.raises(AssertionError, match=complaint):
-        check_benchmark(written(tmp_path, *rows), tmp_path)
+        check_benchmark(replace(written(tmp_path, *rows), metric=metric), tmp_path)
 
 
 def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path: Path) -> None:

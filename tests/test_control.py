@@ -211,7 +211,7 @@ def test_a_critic_of_the_memory_free_answer_needs_one(
 def test_a_signal_that_the_model_cannot_give_is_refused_with_what_to_do() -> None:
     silent = ScriptedModel(script={}, traits=Traits(name="silent", logprobs=False, fingerprint="x"))
     with pytest.raises(
-        PolicyError, match=r"needs logprobs, which silent does not return; choose agreement or ptrue"
+        PolicyError, match=r"needs logprobs, which silent does not return; choose agreement, ptrue or stated"
     ):
         controller(arms.choose("rule", 0.0, 0.0), silent)
     narrow = ScriptedModel(script={}, traits=Traits(name="narrow", top_logprobs=1, fingerprint="x"))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` lists the same names for run tim
         ModelError,
         PolicyError,
         RequestError,
+        SignalError,
         StoreError,
         UsageError,
     )
@@ -63,6 +64,7 @@ __all__ = [
     "RequestError",
     "RetrySource",
     "ScriptedModel",
+    "SignalError",
     "SqliteFeedback",
     "SqliteJournal",
     "SqliteStore",
@@ -83,7 +85,7 @@ _HOME = {
         "heedful.episode": ("Episode",),
         "heedful.errors": (
             *("HeedfulError", "LeakError", "LockError", "LogprobError", "MalformedError", "MissingError"),
-            *("ModelError", "PolicyError", "RequestError", "StoreError", "UsageError"),
+            *("ModelError", "PolicyError", "RequestError", "SignalError", "StoreError", "UsageError"),
         ),
         "heedful.memory.bank": ("MemoryBank",),
         "heedful.memory.database": ("Database",),

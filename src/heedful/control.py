@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from heedful.decisions import decision_of
 from heedful.errors import PolicyError
-from heedful.passes import GUARDS, RECORDED_GUARDS, Meter, empty_pass, failed_pass, make_pass
+from heedful.passes import GUARDS, RECORDED_GUARDS, Meter, empty_pass, failed_pass, make_pass, measure_signal
 from heedful.ports import Guard, Journal, Model, Source
 from heedful.sources.retry import RetrySource
 from heedful.stages.accept import asked_together, is_settled, judge, needs_confidence, settle
-from heedful.stages.answer import read_answer, refuse_bad_pattern
+from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.budget import out_of_budget, passes_left
 from heedful.stages.calibrate import calibrated_confidence
 from heedful.stages.confidence import Signal
@@ -305,9 +305,7 @@ class Controller:
             return calibrated_confidence(calibrator, attempt, first)
         if signal.name in attempt.signals:
             return attempt.signals[signal.name]
-        questions = signal.questions(task, attempt)
-        replies = await asyncio.gather(*(run.meter.decode(question) for question in questions))
-        return signal.measure(attempt.decode, [read_answer(reply, task) for reply in replies])
+        return await measure_signal(signal, task, attempt, run.meter)
 
     async def _candidate(self, place: int, name: str, task: Task, so_far: "Consultation", run: "Run") -> None:
         first, confidence = so_far.first, None

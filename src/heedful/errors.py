@@ -6,10 +6,11 @@ HeedfulError                 exit 1, http 500
 │   └── MalformedError                          a file has unreadable lines
 ├── MissingError             exit 3, http 503   a dependency, a key or weights are missing
 ├── LockError                exit 4, http 409   something changed after it was locked
-│   └── LeakError                               a bank holds a question that the study asks
+│   └── LeakError                               a bank or both sides hold a question that is asked
 ├── ModelError               exit 1, http 502   the model's endpoint failed
 │   ├── RequestError                            it rejects the request's content (400, 422)
-│   └── LogprobError                            its log-probs are missing or invalid
+│   ├── LogprobError                            its log-probs are missing or invalid
+│   └── SignalError                             its reply to a confidence question is unreadable
 └── StoreError               exit 1, http 500   the memory store failed
 """
 
@@ -55,7 +56,7 @@ class LockError(HeedfulError):
 
 
 class LeakError(LockError):
-    """A bank holds a question that the study asks."""
+    """A bank holds a question that the study asks, or both sides of a study hold one."""
 
 
 class ModelError(HeedfulError):
@@ -70,6 +71,10 @@ class RequestError(ModelError):
 
 class LogprobError(ModelError):
     """An endpoint's log-probs are missing or invalid."""
+
+
+class SignalError(ModelError):
+    """A model's reply to a question about its confidence cannot be read."""
 
 
 class StoreError(HeedfulError):

@@ -1,5 +1,6 @@
 """One pass: decode the prepared prompt, count its cost, measure its signals, and record it."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,8 @@ from dataclasses import dataclass, replace
 from heedful.plugins import Registry
 from heedful.ports import Guard, Model, Source
 from heedful.records import PassRecord, RecallRef
-from heedful.stages.confidence import free_signals
+from heedful.stages.answer import read_answer
+from heedful.stages.confidence import Signal, free_signals
 from heedful.stages.guard import FormatGuard, ProgressGuard, ValidGuard
 from heedful.types import (
     NO_USAGE,
@@ -80,6 +82,13 @@ async def make_pass(
     reused = baseline is not None and decode is baseline.decode
     signals = baseline.signals if baseline is not None and reused else free_signals(decode)
     return replace(_metered(attempt, meter), source=name, signals=signals)
+
+
+async def measure_signal(signal: Signal, task: Task, attempt: Attempt, model: Model) -> float:
+    """A pass's confidence by a signal that asks questions of its own."""
+    questions = signal.questions(task, attempt)
+    replies = await asyncio.gather(*(model.decode(question) for question in questions))
+    return signal.measure(attempt.decode, [read_answer(reply, task) for reply in replies])
 
 
 def empty_pass(name: str) -> Attempt:

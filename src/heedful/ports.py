@@ -183,3 +183,12 @@ class Benchmark(Protocol):
     def exemplar(self, item: Item) -> Entry | None:
         """The item as a worked example; None if it cannot be one."""
         ...
+
+
+@runtime_checkable
+class AnswerJudge(Protocol):
+    """A benchmark that asks a model before it can grade an answer."""
+
+    async def judge(self, answer: str, item: Item) -> None:
+        """Have an answer graded, so that `grade` knows the verdict."""
+        ...

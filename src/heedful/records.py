@@ -32,6 +32,14 @@ class RecallRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignalCost:
+    """What a signal cost that asks questions of its own."""
+
+    calls: int
+    usage: Usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PassRecord:
     """One pass as stored in ledgers and decisions; the prompt is stored as a digest."""
 
@@ -52,6 +60,8 @@ class PassRecord:
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     error: str = ""
+    signal_costs: Mapping[str, SignalCost] = field(default_factory=dict)
+    """Per signal that made calls of its own, which `calls` and `usage` leave out; also if it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,8 @@ class Task:
     instructions: str = ""
     """The system message of every pass."""
     answer_pattern: str | None = None
-    """A regular expression; the last match's first group is the answer. None: the whole text."""
+    """A regular expression; in its last match, the group `answer`, else the first group, else the whole match
+    is the answer. None: the whole text."""
     choices: tuple[str, ...] = ()
     """The allowed answers or actions; empty: anything."""
     schema: JsonSchema | None = None
@@ -160,8 +161,15 @@ class Item:
     id: str
     question: str
     answer: str
+    also: tuple[str, ...] = ()
+    """Further right answers."""
     choices: tuple[Choice, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Every right answer."""
+        return (self.answer, *self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful import UsageError
+from heedful import Task, UsageError
+from heedful.benchmarks.answer_patterns import Reading, answer_pattern
 from heedful.benchmarks.metrics import (
     metric_named,
     metric_source,
@@ -11,6 +12,8 @@ from heedful.benchmarks.metrics import (
     same_number,
     same_text,
 )
+from heedful.stages.answer import read_answer
+from heedful.types import Decode
 
 
 @pytest.mark.parametrize(
@@ -39,8 +42,63 @@ def test_numbers_are_compared_in_their_usual_spellings(answer: str, target: str,
     assert same_number(answer, target) is right
 
 
-def test_the_first_number_of_an_answer_counts() -> None:
-    assert read_number("12 (because 5 + 7)") == 12
+@pytest.mark.parametrize(
+    ("reply", "final"),
+    [
+        ("She has 5 and buys 7, so 5 + 7 = 12", 12),
+        ("Answer: 12 (because 5 + 7)", 12),
+        ("Answer: 5 + 7 = 12 apples\nThat took 3 steps.", 12),
+        ("5 + 7. The answer is **12**.", 12),
+        ("5 + 7\n#### 12", 12),
+        (r"So \(\boxed{12}\) apples for 3 people", 12),
+        ("Answer: 3. Wait, no. Answer: 12", 12),
+        ("Answer:\n$1,250.50", 1250.5),
+        ("Answer: seven for each one", 7),
+        ("There are seven", 7),
+        ("20 - 13", 13),
+        ("300 - 359 = -59", -59),
+        ("no idea", None),
+    ],
+)
+def test_the_final_number_of_a_reply_counts(reply: str, final: float | None) -> None:
+    assert read_number(reply) == final
+    task = Task(question="?", answer_pattern=answer_pattern("number"))
+    assert read_number(read_answer(Decode(text=reply), task).answer) == final
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"),
+        ("(b)", "b"),
+        ("B. a bird", "B"),
+        ("B penguin", "B"),
+        ("**C**", "C"),
+        ("A penguin swims. Answer: B", "B"),
+        ("The correct option is B, not (C).", "B"),
+        ("First (C), then (B)", "B"),
+        ("A penguin swims", ""),
+        ("Bird", ""),
+        ("<think>(C)?</think>\nB", "B"),
+    ],
+)
+def test_the_chosen_letter_is_told_from_an_article(reply: str, letter: str) -> None:
+    task = Task(question="?", answer_pattern=answer_pattern("choice", ("A", "B", "C")))
+    assert read_answer(Decode(text=reply), task).answer == letter
+
+
+@pytest.mark.parametrize(
+    ("reading", "reply", "answer"),
+    [
+        ("whole", " It is\nGhent. ", "It is\nGhent."),
+        ("marked", "I think so.\n**Answer:** Ghent\nBye", "Ghent"),
+        ("marked", "In Ghent.", "In Ghent."),
+        ("last-line", "I think so.\nGhent\n\n", "Ghent"),
+    ],
+)
+def test_a_reading_finds_the_answer_where_it_says(reading: Reading, reply: str, answer: str) -> None:
+    task = Task(question="?", answer_pattern=answer_pattern(reading))
+    assert read_answer(Decode(text=reply), task).answer == answer
 
 
 @pytest.mark.parametrize(
@@ -54,6 +112,9 @@ def test_choices_are_letters_whatever_stands_around_them(answer: str, target: st
 def test_text_is_compared_without_case_articles_and_punctuation() -> None:
     assert same_text("The  Blue-Whale!", "blue whale")
     assert not same_text("whale", "blue whale")
+    assert same_text("a", "A")
+    assert not same_text("the", "A")
+    assert not same_text("-", "+")
 
 
 def test_the_other_metrics_are_found_by_name() -> None:

@@ -2,11 +2,13 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from heedful import UsageError
+from heedful.benchmarks.answer_patterns import FINAL_NUMBER
 from heedful.benchmarks.items import items_digest, read_items
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.types import Choice, Item
@@ -31,6 +33,40 @@ def test_another_choice_is_another_question() -> None:
         id="b", question=BIRDS.question, answer="A", choices=(Choice(label="A", text="auk"), BIRDS.choices[1])
     )
     assert items_digest([BIRDS]) != items_digest([other])
+
+
+def test_another_right_answer_is_another_target() -> None:
+    assert items_digest([BIRDS]) != items_digest([replace(BIRDS, also=("B",))])
+    assert OwnQuestions(name="own", fit=Path()).grade("b", replace(BIRDS, also=("B",)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "row", "says"),
+    [
+        ("number", {"answer": "many"}, "'many' to 1 is not one number"),
+        ("number", {"answer": "3 or 4"}, "'3 or 4' to 1 is not one number"),
+        (
+            "choice",
+            {"answer": "C", "choices": [{"label": "A", "text": "x"}]},
+            r"not the label of a choice \(A\)",
+        ),
+    ],
+)
+def test_a_target_that_the_metric_cannot_read_is_refused(
+    metric: str, row: dict[str, object], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"id": 1, "question": "How many?", **row}))
+    own = OwnQuestions(name="own", fit=Path("q.jsonl"), test=Path("q.jsonl"), metric=metric)
+    with pytest.raises(UsageError, match=says):
+        own.load(tmp_path, "fit")
+
+
+def test_a_study_may_say_how_the_answer_is_found() -> None:
+    own = OwnQuestions(name="own", fit=Path(), metric="number", answer="whole")
+    assert own.task(BIRDS).answer_pattern is None
+    assert replace(own, answer=None).task(BIRDS).answer_pattern == FINAL_NUMBER
+    assert replace(own, answer=None, answer_pattern="(x)").task(BIRDS).answer_pattern == "(x)"
+    assert replace(own, answer=None, metric="contains").task(BIRDS).answer_pattern is None
 
 
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def study(tmp_path: Path) -> RecordedStudy:
 
 def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study: RecordedStudy) -> None:
     space, setup, model = study
-    for name in ("q", "t"):
+    for name, colour in (("q", "green"), ("t", "blue")):
         file = space.folder / f"{name}.jsonl"
-        row = {"id": f"{name}-sky", "question": "Why green?", "answer": "seven"}
+        row = {"id": f"{name}-sky", "question": f"Why {colour}?", "answer": "seven"}
         file.write_text(file.read_text() + json.dumps(row) + "\n")
     (space.folder / "notes.jsonl").write_text(
         json.dumps({"id": "truth", "text": "A red desk opens at seven.", "kind": "fact"}) + "\n"

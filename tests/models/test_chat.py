@@ -528,3 +528,69 @@ def test_an_abandoned_request_frees_its_place() -> None:
 
     with FaultyServer(in_turn(play, answers("Paris"))) as server:
         assert asyncio.run(abandon_one(chat(server, concurrency=1))).text == "Paris"
+
+
+def reasoner(request: Request) -> Play:
+    """Rejects what a reasoning model rejects, one field at a time."""
+    for name in ("logprobs", "max_tokens", "temperature"):
+        if name in request.body:
+            return fails(400, f"Unsupported parameter: '{name}' is not supported with this model.")
+    return answers_without_logprobs("<think>Lyon? No.</think>Paris")
+
+
+def test_fields_that_an_endpoint_rejects_by_name_are_left_out_from_then_on() -> None:
+    with FaultyServer(reasoner) as server:
+        model = chat(server)
+        assert model.traits.logprobs
+        assert ask(model).text.endswith("Paris")
+        assert len(server.requests) == 4
+        sent = asked(model, server).body
+        assert len(server.requests) == 5
+    assert model.refused == {"logprobs", "max_tokens", "temperature"}
+    assert (model.traits.logprobs, model.traits.top_logprobs) == (False, 0)
+    assert sent["max_completion_tokens"] == 7
+    assert not {"logprobs", "top_logprobs", "temperature", "max_tokens"} & set(sent)
+
+
+def test_an_endpoint_that_allows_no_alternatives_still_gives_logprobs() -> None:
+    with FaultyServer(
+        lambda r: fails(422, "top_logprobs: extra field") if "top_logprobs" in r.body else answers("Paris")
+    ) as server:
+        model = chat(server)
+        assert ask(model).tokens
+    assert (model.traits.logprobs, model.traits.top_logprobs) == (True, 0)
+
+
+def test_a_field_that_was_named_but_not_to_blame_is_sent_again() -> None:
+    with FaultyServer(in_turn(fails(400, "max_tokens and the prompt exceed the context"))) as server:
+        model = chat(server)
+        with pytest.raises(RequestError, match="exceed the context"):
+            ask(model)
+    assert [set(r.body) & {"max_tokens", "max_completion_tokens"} for r in server.requests] == [
+        {"max_tokens"},
+        {"max_completion_tokens"},
+    ]
+    assert model.refused == frozenset()
+
+
+def test_a_temperature_that_is_too_high_is_the_callers_mistake() -> None:
+    with FaultyServer(in_turn(fails(400, "temperature is too high"))) as server:
+        model = chat(server)
+        with pytest.raises(RequestError, match="too high"):
+            ask(model, replace(PROMPT, temperature=1.5))
+    assert len(server.requests) == 1
+
+
+def test_extra_headers_and_body_fields_are_sent_and_identify_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TENANT", "blue")
+    with FaultyServer(in_turn(answers("Paris"))) as server:
+        model = chat(
+            server, headers={"X-Tenant": "$TENANT"}, extra={"reasoning_effort": "low", "max_tokens": 9}
+        )
+        request = asked(model, server)
+    assert request.headers["X-Tenant"] == "blue"
+    assert (request.body["reasoning_effort"], request.body["max_tokens"]) == ("low", 9)
+    assert model.traits.fingerprint != replace(model, extra={}).traits.fingerprint
+    assert "blue" not in repr(model)

@@ -9,7 +9,7 @@ from itertools import cycle
 import pytest
 
 from heedful import ChatModel, MissingError, ModelError
-from heedful.models.probe import Probe, probe
+from heedful.models.probe import Probe, check_fields, probe
 from heedful.stages.confidence import SIGNALS
 from tests.faulty import (
     FaultyServer,
@@ -23,7 +23,7 @@ from tests.faulty import (
     words,
 )
 
-OWN_QUESTIONS = ("agreement", "ptrue")
+OWN_QUESTIONS = ("agreement", "ptrue", "stated")
 """Signals that need no log-probs."""
 
 
@@ -43,11 +43,15 @@ class Endpoint:
     scaled: bool = False
     caches: bool = False
     keeps_schema: bool = True
+    rejects: tuple[str, ...] = ()
     texts: Iterator[str] = field(default_factory=lambda: cycle(["red and blue"]))
     seen: set[str] = field(default_factory=set)
 
     def __call__(self, request: Request) -> Play:
-        asked = request.body
+        asked = {"temperature": 1.0, **request.body}
+        for name in self.rejects:
+            if name in request.body:
+                return fails(400, f"Unsupported parameter: '{name}'")
         top = asked.get("top_logprobs", 0)
         if top > self.most_top or (asked.get("logprobs") and not self.accepts_logprobs):
             return fails(400, "top_logprobs is too large")
@@ -169,3 +173,18 @@ def test_a_refused_key_is_told_at_once() -> None:
     with FaultyServer(in_turn(fails(401))) as server, pytest.raises(MissingError, match="OPENAI_API_KEY"):
         asyncio.run(probe(ChatModel(base_url=server.url, sleep=no_wait)))
     assert len(server.requests) == 1
+
+
+def test_fields_that_a_reasoning_model_rejects_are_reported_and_left_out() -> None:
+    found = probed(Endpoint(rejects=("max_tokens", "temperature"), accepts_logprobs=False))
+    assert found.rejects == ("logprobs", "max_tokens", "temperature")
+    assert found.signals == OWN_QUESTIONS
+    assert probed(Endpoint()).rejects == ()
+
+
+@pytest.mark.parametrize("endpoint", [Endpoint(logprobs=False), Endpoint(accepts_logprobs=False)])
+def test_one_question_shows_that_an_endpoint_has_no_logprobs(endpoint: Endpoint) -> None:
+    with FaultyServer(endpoint) as server:
+        model = ChatModel(base_url=server.url, sleep=no_wait)
+        assert "logprobs" in asyncio.run(check_fields(model))
+        gc.collect()

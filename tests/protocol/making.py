@@ -232,6 +232,7 @@ def recorded(
     side: Side = "fit",
     *,
     retry_failed: bool = False,
+    signals: tuple[str, ...] = (),
 ) -> Ledger:
     benchmark = Letters(n, n)
     recording = Recording(
@@ -240,6 +241,8 @@ def recorded(
         sources={0: kept},
         benchmark=benchmark,
         retry_failed=retry_failed,
+        signals=signals,
+        measured=frozenset(kept),
     )
     ledger = Ledger(path)
     with ledger:

@@ -25,12 +25,11 @@ from tests.protocol.shelves import QUICK, nobody, shelf_model, written
 
 
 def with_copies(folder: Path) -> Path:
-    """The shelves, with fit shelf 3 asked again on both sides."""
+    """The shelves, with fit shelf 3 asked again."""
     study = written(folder, QUICK)
-    for side in ("fit", "test"):
-        file = folder / f"{side}.jsonl"
-        again = {"id": "again", "question": "what is on shelf 3", "answer": "item3"}
-        file.write_text(file.read_text() + json.dumps(again) + "\n")
+    file = folder / "fit.jsonl"
+    again = {"id": "again", "question": "what is on shelf 3", "answer": "item3"}
+    file.write_text(file.read_text() + json.dumps(again) + "\n")
     return study
 
 
@@ -39,7 +38,7 @@ def test_recording_finds_the_clusters_and_the_tables_of_a_study_have_them(tmp_pa
     setup = prepare(space.study, None)
     assert read_clusters(space) == NO_CLUSTERS
     asyncio.run(record(space, setup, shelf_model(), "fit", nobody))
-    assert read_clusters(space).clusters == (QuestionCluster(fit=("again", "s3"), test=("again",)),)
+    assert read_clusters(space).clusters == (QuestionCluster(fit=("again", "s3")),)
     table = side_table(space, setup, "fit")
     assert (len(table), len(set(table.clusters))) == (61, 60)
     assert "s3" not in table.clusters, "the cluster is named by its first id"

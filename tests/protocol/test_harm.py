@@ -9,10 +9,12 @@ from scipy.special import expit
 from heedful.protocol.budget_scores import BudgetScore, expected_hurts, hurts_of
 from heedful.protocol.fit import held_out_score
 from heedful.protocol.fit_result import BASELINE, PolicyKind
-from heedful.protocol.harm import fit_within_limit, halves
+from heedful.protocol.harm import certify, fit_within_limit, halves
+from heedful.protocol.ladders import agreement_ladder
 from heedful.protocol.replay import Replayer, features
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Column, Table, make_column
+from heedful.protocol.value_fit import fit_value
 from heedful.stats.risk import binomial_p_value
 from heedful.types import Calibrator, Policy
 from tests.protocol.worlds import column, table, world
@@ -102,6 +104,117 @@ def test_seeds_of_a_task_count_once_in_the_certificate() -> None:
     certificate = fit_within_limit(thrice, ["bank"], HARM).certificate
     assert certificate.chosen_on + certificate.tested_on == 40
     assert all(one.p_value >= 0.95**24 - 1e-9 for one in certificate.path), "24 tasks without harm"
+
+
+VALUE = replace(HARM, families=("value",), cost=0.01)
+
+
+def prior_of(seed: int) -> Policy:
+    rows = world(np.random.default_rng(seed), 150, help_rate=0.4, hurt_rate=0.1, telling=0.3)
+    return fit_value(Replayer(rows), Policy(sources=("bank",)), cost=0.01, seed=0)
+
+
+def test_a_value_policy_is_certified_on_rows_that_it_was_not_fitted_on() -> None:
+    rows = world(np.random.default_rng(3), 500, help_rate=0.4, hurt_rate=0.05, telling=0.4)
+    fitted = fit_within_limit(rows, ["bank"], VALUE)
+    certificate = fitted.certificate
+    assert fitted.kind.family == "value"
+    assert certificate is not None
+    assert (certificate.ladder, certificate.chosen_on, certificate.tested_on) == ("value", 200, 300)
+    at = certificate.chosen
+    assert at is not None
+    assert fitted.policy == certificate.policy_at(at), "the boldest certified margin"
+    assert all(test.policy.value is None for test in certificate.path), "the trees are stored once"
+    assert fitted.families["value"].certified_limit == 0.05
+
+
+def test_a_prior_is_certified_on_all_rows_that_no_bank_was_refined_on() -> None:
+    rows = world(np.random.default_rng(3), 200, help_rate=0.4, hurt_rate=0.05, telling=0.4)
+    seen = set(rows.tasks[:30])
+    fitted = fit_within_limit(rows, ["bank"], VALUE, prior_of(4), seen)
+    own, prior = sorted(fitted.certificates, key=lambda one: one.tested_on)
+    assert (own.ladder, own.tested_on, own.ladders) == ("value", 120, 2)
+    assert (prior.ladder, prior.chosen_on, prior.tested_on) == ("prior", 0, 170)
+
+
+def test_ladders_share_the_error() -> None:
+    rows = world(np.random.default_rng(5), 150, help_rate=0.4, hurt_rate=0.0, telling=0.4)
+    both = fit_within_limit(rows, ["bank"], replace(VALUE, harm_limit=0.04), prior_of(4))
+    alone = fit_within_limit(rows, ["bank"], replace(VALUE, harm_limit=0.04))
+    assert [one.ladders for one in both.certificates] == [2, 2]
+    assert alone.certificate is not None
+    assert alone.certificate.path[0].hurts == 0, "90 rows without harm: p = 0.0254"
+    assert alone.certificate.path[0].certified
+    first = next(one.path[0] for one in both.certificates if one.ladder == "value")
+    assert (first.hurts, first.certified) == (0, False), "p = 0.0254 is above half of the error"
+
+
+def two_banks(rng: np.random.Generator, n: int, hurt_rate: float) -> Table:
+    """Two banks that are wrong independently of each other; wrong answers are alike."""
+    one = world(rng, n, help_rate=0.4, hurt_rate=hurt_rate, telling=0.3)
+    base = one.column("none").right
+    right = np.where(base, rng.random(n) >= hurt_rate, rng.random(n) < 0.4)
+    confidence = -0.8 + 0.2 * rng.normal(size=n)
+    other = column("other", right, confidence)
+    return Table(tasks=one.tasks, seeds=one.seeds, columns={**one.columns, "other": other})
+
+
+AGREE = replace(HARM, families=("gate", "agree"), harm_limit=0.03)
+
+
+def test_agreement_of_all_banks_is_tested_on_all_rows() -> None:
+    rows = two_banks(np.random.default_rng(14), 300, 0.05)
+    fitted = fit_within_limit(rows, ["bank", "other"], AGREE)
+    ladders = {one.ladder: one for one in fitted.certificates}
+    assert set(ladders) == {"thresholds", "agreement"}
+    agreement = ladders["agreement"]
+    assert (agreement.chosen_on, agreement.tested_on, agreement.ladders) == (0, 300, 2)
+    assert {test.policy.sources for test in agreement.path} == {("bank", "other")}
+    assert agreement.chosen is not None
+
+
+def test_a_study_without_the_family_agree_has_one_ladder() -> None:
+    rows = two_banks(np.random.default_rng(14), 300, 0.05)
+    fitted = fit_within_limit(rows, ["bank", "other"], HARM)
+    assert [(one.ladder, one.ladders) for one in fitted.certificates] == [("thresholds", 1)]
+
+
+@pytest.mark.slow
+def test_thresholds_from_the_tested_rows_keep_the_limit_because_grades_do_not_shape_them() -> None:
+    """Agreement harms 3.75% at the last threshold, so some threshold is just above the limit of 3%."""
+    assert AGREE.harm_limit is not None
+    rng, banks, studies = np.random.default_rng(15), ["bank", "other"], 400
+    big = Replayer(two_banks(rng, 20_000, 0.25))
+    broken, used = 0, 0
+    for _ in range(studies):
+        rows = two_banks(rng, 250, 0.25)
+        certificate = certify(agreement_ladder(rows, banks, AGREE), Replayer(rows), AGREE, 1)
+        if certificate.chosen is not None:
+            policy = certificate.path[certificate.chosen].policy
+            used += 1
+            broken += int(big.sweep(policy, [policy.threshold]).hurts[0]) / 20_000 > AGREE.harm_limit
+    assert broken / studies <= 0.05 + 3 * (0.05 * 0.95 / studies) ** 0.5
+    assert used / studies > 0.5
+
+
+def test_no_loss_is_certified_where_a_strict_harm_limit_is_not() -> None:
+    rows = world(np.random.default_rng(6), 300, help_rate=0.5, hurt_rate=0.08, telling=0.2)
+    strict = replace(HARM, harm_limit=0.005)
+    assert fit_within_limit(rows, ["bank"], strict).kind == BASELINE
+    fitted = fit_within_limit(rows, ["bank"], replace(HARM, harm_limit=None, promise="no-loss"))
+    certificate = fitted.certificate
+    assert certificate is not None
+    assert certificate.limit is None
+    assert certificate.chosen == 0, "the boldest policy is tested first"
+    assert fitted.policy == certificate.path[0].policy
+    assert fitted.families["threshold"].certified_limit is None
+
+
+def test_a_bank_that_gains_nothing_is_not_certified_to_lose_nothing() -> None:
+    rows = world(np.random.default_rng(8), 300, help_rate=0.1, hurt_rate=0.1, telling=0.0)
+    fitted = fit_within_limit(rows, ["bank"], replace(HARM, harm_limit=None, promise="no-loss"))
+    assert fitted.kind == BASELINE
+    assert "baseline was chosen" in fitted.notes[0] or "none was tested" in fitted.notes[0]
 
 
 class QuickReplayer(Replayer):

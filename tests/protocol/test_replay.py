@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from heedful import Controller, Policy, PolicyError, ScriptedModel
 from heedful.decisions import policy_fields, read_policy
+from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
 from tests.protocol.making import (
@@ -73,8 +74,37 @@ def test_replaying_the_ledger_decides_exactly_as_the_live_controller(
         assert (live.answer == "a") == replayed.right[at]
 
 
+ASKING = ("agreement", "ptrue", "stated")
+
+
+@given(world=worlds(N), policy=policies(), signal=st.sampled_from(ASKING))
+def test_a_signal_that_asks_questions_is_replayed_with_its_calls(
+    world: World, policy: Policy, signal: str
+) -> None:
+    model, silent = world
+    policy = replace(policy, signal=signal, calibrators=None)
+    items = Letters(N).load(Path(), "fit")
+    with TemporaryDirectory() as folder:
+        ledger = recorded(Path(folder) / "ledger.jsonl", model, sources(silent), N, signals=ASKING)
+        written = Ledger(Path(folder) / "ledger.jsonl")
+    assert written.passes == ledger.passes
+    replayer = Replayer(read_table(ledger, "fit", [item.id for item in items], [0]))
+    replayed = replayer.replay(policy)
+    controller = Controller(model=model, policy=policy, sources=sources(silent))
+    for at, item in enumerate(items):
+        live = controller.answer_sync(Letters(N).task(item))
+        assert live.calls == replayed.calls[at]
+        assert (live.route.choice == "consult") == replayed.consulted[at]
+        assert (live.answer == "a") == replayed.right[at]
+    thresholds = [0.3, 0.7, float("inf")]
+    swept = replayer.sweep(policy, thresholds)
+    for at, threshold in enumerate(thresholds):
+        done = replayer.replay(replace(policy, threshold=threshold))
+        assert not policy.sources or swept.calls[at] == done.calls.sum()
+
+
 @pytest.mark.parametrize("signal", ["agreement", "ptrue"])
-def test_a_signal_that_asks_the_model_again_is_not_replayed(tmp_path: Path, signal: str) -> None:
+def test_a_signal_that_was_not_recorded_is_not_replayed(tmp_path: Path, signal: str) -> None:
     model = ScriptedModel(script=lambda prompt: ("a", -0.5))
     ledger = recorded(tmp_path / "ledger.jsonl", model, sources(), N)
     replayer = Replayer(read_table(ledger, "fit", [f"fit{i}" for i in range(N)], [0]))

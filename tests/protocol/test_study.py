@@ -24,7 +24,7 @@ from tests.protocol.shelves import ROWS, STUDY
         ('name = "x"\nbenchmark = "golf"\n[sources.retry]\nkind = "retry"\n', "no benchmark 'golf'"),
         (STUDY.replace("fit.jsonl", "gone.jsonl"), "gone.jsonl"),
         (STUDY.replace("[fit]", "[split]\nfit = 10000\n[fit]"), "too many"),
-        (STUDY.replace('["mean", "min"]', '["ptrue"]'), "signals has 'ptrue'"),
+        (STUDY.replace('["mean", "min"]', '["luck"]'), "signals has 'luck'"),
         (STUDY.replace("[fit]", '[fit]\nfamilies = ["gates"]'), "families has 'gates'"),
         (STUDY.replace("[fit]", '[fit]\nfirsts = ["retry"]'), "firsts has 'retry'"),
         (STUDY.replace("[fit]", "[fit]\nfirsts = []"), "length >= 1.*firsts"),

@@ -53,13 +53,21 @@ def test_a_study_runs_from_its_file_to_an_opened_test_side(study: Path) -> None:
     assert (found.locked, found.test_openings, found.seconds_left) == (True, 1, 0)
 
 
-def test_a_second_opening_is_logged_and_costs_no_call(locked: PreparedStudy) -> None:
+def test_a_finished_study_is_not_opened_again_and_costs_no_call(locked: PreparedStudy) -> None:
     model = shelf_model()
     space, setup = locked
-    asyncio.run(open_test_side(space, setup, model, nobody))
-    before = len(model.prompts)
-    asyncio.run(open_test_side(space, setup, model, nobody))
-    assert len(model.prompts) == before + 1
+    lock = asyncio.run(open_test_side(space, setup, model, nobody))
+    asked, events = len(model.prompts), space.events.read_bytes()
+    assert asyncio.run(open_test_side(space, setup, model, nobody)) == lock
+    assert (len(model.prompts), space.events.read_bytes()) == (asked, events)
+
+
+def test_a_finished_test_side_that_lost_a_pass_is_opened_a_second_time(locked: PreparedStudy) -> None:
+    space, setup = locked
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    lines = space.ledger.read_bytes().splitlines(keepends=True)
+    space.ledger.write_bytes(b"".join(lines[:-1]))
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
     assert [e.event for e in read_events(space.events)].count("opened the test side") == 2
 
 
@@ -148,7 +156,7 @@ def test_another_metric_grades_again_without_a_call_and_another_pattern_decodes_
     right, asked = recorded()
     assert right > 2 / 3 * ROWS
     assert asked == 2 * ROWS, "the answer stands elsewhere, so its signals have to be measured anew"
-    study.write_text(text.replace('metric = "text"', 'metric = "number"'))
+    study.write_text(text.replace('metric = "text"', 'metric = "contains"'))
     assert recorded()[1] == 0
 
 
@@ -398,11 +406,9 @@ def test_a_value_policy_is_fitted_locked_tested_and_reported(study: Path) -> Non
         assert setup.benchmark.grade(outcome.answer, item) == replayed.right[at]
 
 
-def test_a_value_policy_has_no_harm_limit_yet(study: Path) -> None:
-    study.write_text(
-        QUICK.replace('families = ["gate", "choose"]', 'families = ["value"]\nharm_limit = 0.02')
-    )
-    with pytest.raises(UsageError, match="cannot be certified for the family 'value' yet"):
+def test_a_promise_and_a_harm_limit_exclude_each_other(study: Path) -> None:
+    study.write_text(QUICK + 'harm_limit = 0.02\npromise = "no-loss"\n')
+    with pytest.raises(UsageError, match="leave out the other"):
         open_workspace(study, study.parent / "out")
 
 
@@ -430,3 +436,18 @@ def test_a_study_to_reuse_must_have_a_ledger(study: Path, tmp_path: Path) -> Non
     study.write_text('reuse = "../empty"\n' + QUICK)
     with pytest.raises(UsageError, match="the study to reuse has no ledger"):
         through_lock(study, shelf_model())
+
+
+def test_a_value_policy_is_certified_locked_and_reported_beside_the_threshold_policy(study: Path) -> None:
+    text = QUICK.replace('families = ["gate", "choose"]', 'families = ["agree", "value"]\nharm_limit = 0.2')
+    study.write_text(text)
+    space, setup = through_lock(study, shelf_model())
+    lock = read_lock(space.lock)
+    assert set(lock.fit.families) == {"threshold", "value"}
+    assert {one.ladder for one in lock.fit.certificates} == {"agreement", "value"}
+    asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
+    families = write_report(space).summary["families"]
+    assert set(families) == {"threshold", "value", "threshold-certified", "value-certified"}
+    assert families["value-certified"]["certified_limit"] == 0.2
+    assert families["value-certified"]["helps"] > 0
+    assert families["value"]["certified_limit"] is None

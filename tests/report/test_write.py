@@ -25,7 +25,10 @@ from tests.evaluation.recount import decide, recount, rows_of
 from tests.report.conftest import ReportedStudy
 
 FILES = ("report.html", "report.md", "report.tex", "report.json")
-FIXED = ("arms", "delta", "mcnemar_p", "oracle", "gap_close", "model_calls", "rerun_calls", "test_openings")
+FIXED = (
+    *("arms", "delta", "mcnemar_p", "oracle", "gap_close", "model_calls", "rerun_calls", "test_openings"),
+    *("crossfit", "harm_upper", "families"),
+)
 VOID = {"meta", "br", "img", "input", "hr", "link"}
 
 
@@ -183,7 +186,7 @@ def test_a_study_with_one_bank_says_what_it_lacks(one_bank: ReportedStudy) -> No
 
 
 def test_a_study_without_banks_or_controls_still_reports(tmp_path: Path) -> None:
-    built = write_report(make_study(tmp_path / "bare", n=40, kinds={}))
+    built = write_report(make_study(tmp_path / "bare", n=100, kinds={}))
     assert set(built.summary["arms"]) == {"baseline", "heedful"}
     assert "not recorded" in read(Workspace(tmp_path / "bare"), "report.md")
 
@@ -201,7 +204,7 @@ def test_a_source_that_was_not_recorded_is_named(tmp_path: Path) -> None:
 
 
 def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path: Path) -> None:
-    built = write_report(make_study(tmp_path / "silent", n=60, signals=False))
+    built = write_report(make_study(tmp_path / "silent", n=100, signals=False))
     text = read(Workspace(tmp_path / "silent"), "report.html")
     assert built.summary["components"]["threshold"] is None
     assert "the signal mean was not measured" in text
@@ -209,7 +212,7 @@ def test_passes_without_logprobs_leave_the_tables_of_confidence_empty(tmp_path: 
 
 
 def test_a_bank_that_changes_nothing_has_too_few_rows_for_an_auc(tmp_path: Path) -> None:
-    space = make_study(tmp_path / "same", n=60, kinds={"retry": "memory"})
+    space = make_study(tmp_path / "same", n=100, kinds={"retry": "memory"})
     built = write_report(space)
     assert built.summary["arms"]["always-retry"]["helps"] == 0
     assert all(found["second"] is None for found in built.summary["separability"])
@@ -227,12 +230,73 @@ def test_the_baseline_is_reported_when_nothing_could_be_certified(uncertified: R
     assert "it fixed and broke no answer" in built.text
 
 
+def test_harm_is_bounded_against_the_first_pass_and_an_independent_decode(study: ReportedStudy) -> None:
+    space, built = study
+    harm = built.summary["harm"]
+    mine, hurts = harm["arms"]["heedful"], built.summary["arms"]["heedful"]["hurts"]
+    assert harm["independent_decode"] == "retry"
+    assert (mine["shared"]["hurts"], mine["shared"]["upper"]) == (hurts, built.summary["harm_upper"])
+    assert hurts / 300 < built.summary["harm_upper"] < 1
+    assert mine["independent"]["hurts"] == hurts, "this retry repeats the first pass"
+    assert harm["arms"]["retry"]["independent"] is None
+    assert "Compared with an independent decode of the same prompt (retry), it hurt" in read(
+        space, "report.md"
+    )
+
+
+def test_a_study_without_a_retry_has_no_independent_decode(one_bank: ReportedStudy) -> None:
+    space, built = one_bank
+    assert built.summary["harm"]["independent_decode"] is None
+    assert built.summary["harm"]["arms"]["heedful"]["independent"] is None
+    assert "No independent decode was recorded" in read(space, "report.md")
+
+
+def test_the_families_are_named_and_the_locked_one_is_heedful(study: ReportedStudy) -> None:
+    _, built = study
+    family, mine = built.summary["families"]["threshold"], built.summary["arms"]["heedful"]
+    assert family["locked"]
+    assert (family["accuracy"], family["helps"], family["hurts"]) == (
+        mine["accuracy"],
+        mine["helps"],
+        mine["hurts"],
+    )
+    assert (family["calls"], family["certified_limit"]) == (mine["calls_per_task"], None)
+    assert built.summary["limits"] == [], "without a harm limit there are no others to show"
+
+
+def test_other_limits_are_shown_beside_the_own_one(uncertified: ReportedStudy) -> None:
+    space, built = uncertified
+    limits = built.summary["limits"]
+    assert [(one["limit"], one["own"]) for one in limits] == [
+        (0.001, True),
+        (0.01, False),
+        (0.02, False),
+        (0.03, False),
+        (0.05, False),
+    ]
+    assert (limits[0]["policy"], limits[0]["test"]) == (None, None)
+    assert "only the limit of the study (highlighted) is certified" in read(space, "report.md")
+    rows = built.summary["fit"]
+    assert (rows["rows"], rows["certifying_rows"]) == (48, 72), "the rows that the objective is from"
+
+
 def test_what_the_harm_limit_costs_is_told(uncertified: ReportedStudy) -> None:
     space, built = uncertified
     unlimited = built.summary["arms"]["unlimited"]
     assert unlimited["helps"] > unlimited["hurts"] > 0
     assert "Without the harm limit, the fit side would have chosen a policy that was right on " in built.text
     assert "policy without the harm limit" in read(space, "report.md")
+
+
+def test_a_small_study_leaves_out_what_is_only_noise(tmp_path: Path) -> None:
+    built = write_report(make_study(tmp_path / "small", n=99))
+    for name in ("report.html", "report.md", "report.tex"):
+        text = read(Workspace(tmp_path / "small"), name)
+        assert "With fewer than 100 test questions" in text
+        assert "All arms on the test side" in text
+        assert "Calibration" not in text
+        assert "Significance ledger" not in text
+    assert built.summary["calibration"], "the numbers stay in the JSON"
 
 
 def test_seeds_are_pooled_and_tasks_stay_together(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful import LogprobError
+from heedful.errors import SignalError
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import SIGNALS, check_logprobs, signal_named
@@ -115,9 +116,63 @@ def test_ptrue_weighs_yes_against_no_and_falls_back_on_the_word() -> None:
 
 def test_each_signal_declares_what_it_needs() -> None:
     blind = Traits(name="x", logprobs=False)
-    assert [name for name, s in SIGNALS.items() if s.supported_by(blind)] == ["agreement", "ptrue"]
+    assert [name for name, s in SIGNALS.items() if s.supported_by(blind)] == ["agreement", "ptrue", "stated"]
     assert not SIGNALS["margin"].supported_by(Traits(name="x", top_logprobs=1))
     assert SIGNALS["margin"].supported_by(Traits(name="x", top_logprobs=2))
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("85", 0.85),
+        ("85%", 0.85),
+        ("I am 85% sure.", 0.85),
+        ("0.85", 0.85),
+        ("0.5%", 0.005),
+        ("1", 0.01),
+        ("100", 1.0),
+        ("<think>50?</think> 90", 0.9),
+    ],
+)
+def test_a_stated_confidence_is_a_share(said: str, value: float) -> None:
+    assert measured("stated", replies=[Decode(text=said)]) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("stated", "quite"), ("stated", "900"), ("ptrue", "Well"), ("ptrue", "")]
+)
+def test_a_reply_that_states_no_confidence_is_refused_and_not_taken_for_a_low_one(
+    name: str, said: str
+) -> None:
+    with pytest.raises(SignalError, match="instead of"):
+        measured(name, replies=[Decode(text=said, model="m")])
+
+
+def test_the_question_about_confidence_follows_the_answer_without_its_thoughts() -> None:
+    thoughtful = task(max_tokens=900)
+    attempt = Attempt(
+        source="none", prompt=first_prompt(thoughtful), decode=Decode(text="<think>6?</think>6")
+    )
+    (asked,) = signal_named("stated").questions(thoughtful, attempt)
+    assert [message.role for message in asked.messages[-2:]] == ["assistant", "user"]
+    assert (asked.messages[-2].content, asked.max_tokens) == ("6", 900)
+
+
+def test_the_default_threshold_belongs_to_the_signal() -> None:
+    for name, signal in SIGNALS.items():
+        shares = name in ("agreement", "ptrue", "stated")
+        assert (0 < signal.threshold < 1) if shares else (signal.threshold < 0 or name == "margin"), name
+
+
+def test_an_opening_tag_in_the_prompt_leaves_only_the_closing_one() -> None:
+    said = Decode(text="hm, 7?</think>\n6", tokens=(Token("hm, 7?</think>\n", -4.0), Token("6", -0.5)))
+    read = read_answer(said, task())
+    assert (read.answer, measured("mean", read)) == ("6", -0.5)
+
+
+def test_reasoning_among_the_tokens_that_is_not_in_the_text_does_not_count() -> None:
+    said = Decode(text="6", tokens=(Token("is it 6", -4.0), Token("?", -3.0), Token("6", -0.5)))
+    assert measured("mean", read_answer(said, task())) == -0.5
 
 
 @given(st.lists(st.floats(-20, -1e-6), min_size=1, max_size=30))

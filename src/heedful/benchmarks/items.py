@@ -1,4 +1,4 @@
-"""Questions with their targets, read from JSONL files and checked by sha256."""
+"""Questions with their targets: published files, checked by sha256, and questions in normal form."""
 
 import os
 import re
@@ -66,5 +66,6 @@ def items_digest(items: Sequence[Item]) -> str:
     hasher = sha256()
     for item in items:
         choices = [item.choices] if item.choices else []
-        hasher.update(msgspec.json.encode([item.id, item.question, item.answer, *choices]))
+        also = [{"also": item.also}] if item.also else []
+        hasher.update(msgspec.json.encode([item.id, item.question, item.answer, *choices, *also]))
     return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""Metrics: each compares an answer with the target."""
+"""Metrics: each compares an answer with a target."""
 
 import importlib
 import importlib.util
@@ -11,34 +11,38 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from heedful.benchmarks.answer_patterns import FINAL_NUMBER, NUMBER, NUMBER_WORDS, Reading
 from heedful.errors import UsageError
 
 Metric = Callable[[str, str], bool]
 
-_NUMBER = re.compile(
-    r"(?P<sign>[-−]?)\s*[$€£]?\s*"
-    r"(?:(?P<whole>\d+)\s+(?P<mixed>\d+\s*/\s*\d+)|(?P<ratio>\d+\s*/\s*\d+)"
-    r"|(?P<decimal>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+))"
-)
-_SMALL = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-NUMBER_WORDS = {word: Fraction(value) for value, word in enumerate(_SMALL.split())}
+_FINAL = re.compile(FINAL_NUMBER)
+_PARTS = re.compile(r"(?P<sign>[-−]?)[$€£]?(?:(?P<whole>\d+) )?(?P<number>[\d.,]+(?:\s?/\s?\d+)?)")
 
 
 def read_number(text: str) -> Fraction | None:
-    """The first number in an answer: 1,250 · $3.50 · 3/4 · 1 1/2 · seven · 12 apples."""
-    match = _NUMBER.search(text)
-    if match is None:
-        words = re.findall(r"[a-z]+", text.casefold())
-        return next((NUMBER_WORDS[word] for word in words if word in NUMBER_WORDS), None)
-    sign = -1 if match["sign"] else 1
+    """The final number of an answer: 1,250 · $3.50 · 3/4 · 1 1/2 · seven · 5 + 7 = 12 apples."""
+    match = None
+    for match in _FINAL.finditer(text):  # noqa: B007 - the last match counts
+        pass
+    return None if match is None else _value(match["answer"])
+
+
+def numbers_in(text: str) -> list[Fraction]:
+    """Every number that is written in digits."""
+    values = (_value(match[0]) for match in re.finditer(NUMBER, text))
+    return [value for value in values if value is not None]
+
+
+def _value(written: str) -> Fraction | None:
+    parts = _PARTS.fullmatch(written)
+    if parts is None:
+        return Fraction(NUMBER_WORDS[written.casefold()])
     try:
-        if match["mixed"]:
-            return sign * (Fraction(match["whole"]) + Fraction(match["mixed"].replace(" ", "")))
-        if match["ratio"]:
-            return sign * Fraction(match["ratio"].replace(" ", ""))
+        number = Fraction(re.sub(r"[\s,]", "", parts["number"])) + int(parts["whole"] or 0)
     except ZeroDivisionError:
         return None
-    return sign * Fraction(match["decimal"].replace(",", ""))
+    return -number if parts["sign"] else number
 
 
 def same_number(answer: str, target: str) -> bool:
@@ -51,7 +55,9 @@ def same_number(answer: str, target: str) -> bool:
 
 
 def same_choice(answer: str, target: str) -> bool:
-    """The same letter, regardless of the text around it."""
+    """The same label, or the same letter regardless of the text around it."""
+    if answer.strip().casefold() == target.strip().casefold():
+        return bool(answer.strip())
     letter = re.search(r"(?<![A-Za-z])([A-Za-z])(?![A-Za-z])", answer)
     return letter is not None and letter[1].upper() == target.strip().upper()
 
@@ -72,7 +78,8 @@ def contains_text(answer: str, target: str) -> bool:
 
 def _normal(text: str) -> str:
     words = re.sub(r"[^\w\s]", " ", text.casefold()).split()
-    return " ".join(word for word in words if word not in ("a", "an", "the"))
+    left = " ".join(word for word in words if word not in ("a", "an", "the"))
+    return left or " ".join(text.casefold().split())  # an answer such as `A` or `+` is not nothing
 
 
 def json_path(path: str) -> Metric:
@@ -99,6 +106,23 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "contains": contains_text,
     }
 )
+JUDGE = "judge"
+"""The metric that asks a model; it needs `[questions.judge]`."""
+_READINGS: Mapping[str, Reading] = MappingProxyType(
+    {"number": "number", "choice": "choice", "exact": "marked", "text": "marked"}
+)
+
+
+def usual_reading(metric: str) -> Reading:
+    """How the answer is found if a study does not say: what a metric compares is at the end of a reply."""
+    return _READINGS.get(metric, "whole")
+
+
+def mentions(reply: str, target: str, metric: str) -> bool:
+    """Whether a reply contains the target anywhere, however the metric grades it."""
+    if metric == "number":
+        return read_number(target) in numbers_in(reply)
+    return bool(_normal(target)) and contains_text(reply, target)
 
 
 def metric_named(name: str, folder: Path = Path()) -> Metric:
@@ -113,7 +137,7 @@ def metric_named(name: str, folder: Path = Path()) -> Metric:
     if name.startswith("python:"):
         return _own(name.removeprefix("python:"), folder)
     raise UsageError(
-        f"unknown metric {name!r}; choose {', '.join(METRICS)}, json:PATH or python:MODULE:FUNCTION"
+        f"unknown metric {name!r}; choose {', '.join(METRICS)}, judge, json:PATH or python:MODULE:FUNCTION"
     )
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heedful.benchmarks.answer_patterns import NUMBER_WORDS
 from heedful.benchmarks.items import read_items
-from heedful.benchmarks.metrics import NUMBER_WORDS, same_number
+from heedful.benchmarks.metrics import same_number
 from heedful.memory.entries import new_entry
 from heedful.types import Entry, Item, Side, Task
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Json, ModelName, Scope, Store, Threads, Url, Weights
+from heedful.cli.model_options import read_extra
+from heedful.cli.options import Extra, Headers, Json, ModelName, Scope, Store, Threads, Url, Weights
 from heedful.cli.output import print_json, result, say
 from heedful.cli.policy import Arm, Combine
 from heedful.errors import ModelError, UsageError
@@ -15,19 +16,8 @@ if TYPE_CHECKING:
     from heedful.control import Controller
 
 DECIDED = (
-    *(
-        "bank",
-        "combine",
-        "arm",
-        "signal",
-        "threshold",
-        "margin",
-        "placement",
-        "recall",
-        "similarity",
-        "limit",
-    ),
-    *("instructions", "max_tokens", "logprobs"),
+    *("bank", "combine", "arm", "signal", "threshold", "margin", "placement", "recall", "similarity"),
+    *("limit", "instructions", "max_tokens", "logprobs", "header", "extra"),
 )
 """Options that a lock decides."""
 SLOTS = 4
@@ -66,8 +56,19 @@ def ask(
         Combine, typer.Option(help="With several banks: how their answers are put together.")
     ] = "cascade",
     arm: Annotated[Arm, typer.Option(help="How memory is used.")] = "choose",
-    signal: Annotated[str, typer.Option(help="How confidence is measured.")] = "mean",
-    threshold: Annotated[float, typer.Option(help="Consult memory below this confidence.")] = -0.1,
+    signal: Annotated[
+        str | None,
+        typer.Option(
+            help="How confidence is measured [default: mean, or agreement without log-probs].",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Consult memory below this confidence [default: that of the signal].", show_default=False
+        ),
+    ] = None,
     margin: Annotated[float, typer.Option(help="Accept a second answer that is surer by this much.")] = 0.0,
     placement: Annotated[Placement, typer.Option(help="Where to put memory in the prompt.")] = "auto",
     recall: Annotated[
@@ -78,7 +79,7 @@ def ask(
     instructions: Annotated[str, typer.Option(help="The system message.")] = "Answer in a few words.",
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum length of an answer in tokens.")] = 64,
     logprobs: Annotated[
-        bool, typer.Option(help="Request log-probs; agreement and ptrue do not need them.")
+        bool, typer.Option(help="Request log-probs; agreement, ptrue and stated do not need them.")
     ] = True,
     scope: Scope = None,
     explore: Annotated[
@@ -94,6 +95,8 @@ def ask(
     ] = 60.0,
     url: Url = None,
     model: ModelName = None,
+    header: Headers = None,
+    extra: Extra = "{}",
     weights: Weights = "smollm2-135m",
     threads: Threads = None,
     store: Store = None,
@@ -108,6 +111,7 @@ def ask(
         open_journal,
         own_controller,
     )
+    from heedful.models.headers import read_headers
     from heedful.models.schemes import ModelOptions
     from heedful.types import TaskTemplate
 
@@ -150,6 +154,8 @@ def ask(
             weights=weights,
             threads=threads,
             slots=max(SLOTS, at_once) if url else SLOTS,
+            headers=read_headers(header or ()),
+            extra=read_extra(extra),
         )
         controller = own_controller(options, named, opened, journal, run)
     if file is not None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from heedful.cli.model_options import learn_fields
 from heedful.cli.output import say
-from heedful.cli.policy import Arm, Combine, policy_of
+from heedful.cli.policy import Arm, Combine, policy_of, refuse_combination
 from heedful.cli.resources import open_bank, open_model, open_store, pull_weights, require_bank
 from heedful.control import MEMORY_FREE, Controller
 from heedful.errors import StoreError, UsageError
@@ -17,6 +18,7 @@ from heedful.models.catalogue import CATALOGUE
 from heedful.models.schemes import ModelOptions
 from heedful.ports import Bank
 from heedful.sources import MemorySource
+from heedful.stages.confidence import WITHOUT_LOGPROBS, signal_named
 from heedful.types import Placement, TaskTemplate
 
 MEMORY = "memory"
@@ -30,8 +32,10 @@ class PolicyOptions:
     banks: tuple[str, ...]
     combine: Combine
     arm: Arm
-    signal: str
-    threshold: float
+    signal: str | None
+    """None: the one that the model's log-probs allow."""
+    threshold: float | None
+    """None: the signal's own."""
     margin: float
     placement: Placement
     recall: str
@@ -83,20 +87,22 @@ def own_controller(
     names = {bank: bank for bank in options.banks} if len(options.banks) > 1 else {options.banks[0]: MEMORY}
     if reserved := [name for name in names.values() if name in MEMORY_FREE]:
         raise UsageError(f"a bank named {reserved[0]!r} cannot be combined with others: rename it")
-    policy = policy_of(
-        options.arm,
-        list(names.values()),
-        options.signal,
-        options.threshold,
-        options.margin,
-        options.combine,
-    )
+    refuse_combination(options.arm, options.banks, options.combine)
     sources = {
         name: MemorySource(bank=_bank(options, bank, store), placement=options.placement, limit=options.limit)
         for bank, name in names.items()
     }
+    signal = options.signal
+    if model.url and signal is None and model.logprobs and options.arm in ("gate", "choose"):
+        learn_fields(model)
+    answering = open_model(model)
+    measured = signal_named(signal or ("mean" if answering.traits.logprobs else WITHOUT_LOGPROBS))
+    threshold = measured.threshold if options.threshold is None else options.threshold
+    policy = policy_of(
+        options.arm, list(names.values()), measured.name, threshold, options.margin, options.combine
+    )
     return Controller(
-        model=open_model(model),
+        model=answering,
         policy=policy,
         sources=sources,
         journal=journal,

@@ -19,6 +19,8 @@ from heedful.cli import (
     study,
     study_experiments,
     study_from_decisions,
+    study_judge,
+    study_rows,
     weights,
     why,
 )
@@ -48,6 +50,8 @@ app.command("compare")(compare.compare)
 app.add_typer(weights.app, name="weights")
 study.app.command("from-decisions")(study_from_decisions.from_decisions)
 app.add_typer(study.app, name="study")
+study_rows.add_to(study.app)
+study_judge.add_to(study.app)
 study_experiments.add_to(study.app)
 
 

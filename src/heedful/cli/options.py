@@ -23,6 +23,18 @@ Url = Annotated[
 ModelName = Annotated[
     str | None, typer.Option("--model", envvar="HEEDFUL_MODEL", help="Name of the model at the endpoint.")
 ]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        help="A header for every request, NAME: VALUE; $NAME as value reads an environment variable.",
+        show_default=False,
+    ),
+]
+Extra = Annotated[
+    str,
+    typer.Option(help="JSON object of body fields for every request, such as reasoning_effort."),
+]
 Weights = Annotated[
     str, typer.Option(help="Embedded model: a name from `heedful weights list` or a GGUF file.")
 ]

@@ -16,8 +16,6 @@ def policy_of(
 ) -> Policy:
     """The policy of an arm with one source, or with several that `combine` puts together."""
     source, several = sources[0], len(sources) > 1
-    if several and arm in ("always", "fixed-budget"):
-        raise UsageError(f"--arm {arm} takes one bank; use --arm gate or choose with several")
     if several and arm in ("gate", "choose"):
         return _combined(arm, sources, signal, threshold, margin, combine)
     policies: dict[Arm, Callable[[], Policy]] = {
@@ -31,13 +29,19 @@ def policy_of(
     return policies[arm]()
 
 
+def refuse_combination(arm: Arm, banks: Sequence[str], combine: Combine) -> None:
+    """Refuse several banks where the arm or the combination cannot use them."""
+    if len(banks) > 1 and arm in ("always", "fixed-budget"):
+        raise UsageError(f"--arm {arm} takes one bank; use --arm gate or choose with several")
+    if len(banks) > 1 and combine == "agree" and arm == "choose":
+        raise UsageError("--combine agree compares answers, not confidences: use --arm gate")
+
+
 def _combined(
     arm: Arm, sources: Sequence[str], signal: str, threshold: float, margin: float, combine: Combine
 ) -> Policy:
     margins = dict.fromkeys(sources, margin) if arm == "choose" else None
     if combine == "agree":
-        if margins is not None:
-            raise UsageError("--combine agree compares answers, not confidences: use --arm gate")
         return arms.agree(sources, threshold, signal=signal)
     if combine == "dual":
         return arms.dual(sources, threshold, margins, signal=signal)

@@ -43,6 +43,7 @@ def run(
     model = open_study_model(setup)
     if not space.lock.exists():
         _record(space, setup, model, retry_failed)
+        _warn(space, setup)
         _fit(space, setup)
         _lock(space, setup, model)
     else:
@@ -146,11 +147,21 @@ def crossfit(
 
 
 @app.command()
-def report(place: Place, json: Json = False) -> None:
+def report(
+    place: Place,
+    texts: Annotated[
+        bool,
+        typer.Option(
+            "--texts/--no-texts",
+            help="Show your own questions, answers and entries; leave them out of a folder to publish.",
+        ),
+    ] = True,
+    json: Json = False,
+) -> None:
     """Rebuild the report from ledger and lock: HTML, Markdown, LaTeX and JSON."""
     from heedful.protocol.workspace import open_workspace
 
-    _report(open_workspace(place, None), json)
+    _report(open_workspace(place, None), json, texts=texts)
 
 
 @app.command()
@@ -187,17 +198,23 @@ def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Works
 
 
 def open_study_model(setup: "StudySetup") -> "Model":
-    """The study's model; missing weights for decoding and recall are pulled."""
+    """The study's model; missing weights for decoding, grading and recall are pulled."""
+    from heedful.protocol.study_model import study_model
+
+    pull_study_weights(setup)
+    return study_model(setup.study.model)
+
+
+def pull_study_weights(setup: "StudySetup") -> None:
     from heedful.cli.resources import pull_weights
     from heedful.models.catalogue import CATALOGUE
-    from heedful.protocol.study_model import study_model
 
     if any(bank.method != "bm25" for bank in setup.banks.values()):
         pull_weights("all-minilm-l6-v2")
-    settings = setup.study.model
-    if not settings.url and settings.weights in CATALOGUE:
-        pull_weights(settings.weights)
-    return study_model(settings)
+    judge = setup.study.questions.judge if setup.study.questions else None
+    for settings in (setup.study.model, *([] if judge is None else [judge])):
+        if not settings.url and settings.weights in CATALOGUE:
+            pull_weights(settings.weights)
 
 
 def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
@@ -207,6 +224,16 @@ def _record(space: "Workspace", setup: "StudySetup", model: "Model", retry_faile
     with recording_progress() as tell:
         show = partial(tell, "recording fit")
         asyncio.run(record(space, setup, model, "fit", show, retry_failed=retry_failed))
+
+
+def _warn(space: "Workspace", setup: "StudySetup") -> None:
+    """Say before the test side is opened if the grades look wrong."""
+    from heedful.protocol.grading_check import warning_lines
+    from heedful.protocol.status import grading_warnings
+
+    for warning in grading_warnings(space, setup):
+        for line in warning_lines(warning):
+            say(f"heedful: {line}")
 
 
 def _test(space: "Workspace", setup: "StudySetup", model: "Model", retry_failed: bool) -> None:
@@ -266,10 +293,10 @@ def _crossfit(space: "Workspace", data: Path | None, folds: int) -> "Crossfit":
     return crossfit_study(space, tested.lock, table, read_study(space.study).fit, folds, show)
 
 
-def _report(space: "Workspace", json: bool) -> None:
+def _report(space: "Workspace", json: bool, *, texts: bool = True) -> None:
     from heedful.report.write import write_report
 
-    report = write_report(space)
+    report = write_report(space, texts=texts)
     if json:
         print_json(report.summary)
         return

@@ -60,7 +60,12 @@ def count_cost(data: StudyData) -> Cost:
 def _spend(passes: Sequence[Pass]) -> Spend:
     return Spend(
         passes=sum(row.record.status == "decoded" for row in passes),
-        calls=sum(row.record.calls for row in passes),
-        tokens=sum(row.record.usage.tokens for row in passes),
+        calls=sum(
+            row.record.calls + sum(cost.calls for cost in row.record.signal_costs.values()) for row in passes
+        ),
+        tokens=sum(
+            row.record.usage.tokens + sum(cost.usage.tokens for cost in row.record.signal_costs.values())
+            for row in passes
+        ),
         seconds=sum(row.record.seconds for row in sorted(passes, key=lambda row: row.key)),
     )

@@ -10,8 +10,12 @@ from heedful.evaluation.confidence_bins import ConfidenceBin, CoveragePoint, bin
 from heedful.evaluation.cost import Cost, count_cost
 from heedful.evaluation.diagnostics import Separability, SourceCalibration, calibrate, separate
 from heedful.evaluation.entry_effects import BankEffects, weigh_entries
+from heedful.evaluation.families import FamilyResult, compare_families
+from heedful.evaluation.harm import Harm, measure_harm
+from heedful.evaluation.limits import LimitResult, measure_limits
 from heedful.evaluation.oracle import Oracle, find_oracle
 from heedful.evaluation.study_data import StudyData
+from heedful.evaluation.study_words import StudyWords, words_of
 from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.crossfit_file import Crossfit
@@ -48,6 +52,10 @@ class Evaluation:
     crossfit_outdated: bool
     arms: tuple[Arm, ...]
     oracle: Oracle
+    harm: Harm
+    families: tuple[FamilyResult, ...]
+    limits: tuple[LimitResult, ...]
+    """What other harm limits would have certified; empty without a harm limit."""
     alternatives: tuple[Alternative, ...]
     """Highest accuracy first."""
     isolation: Isolation
@@ -59,6 +67,8 @@ class Evaluation:
     coverage: tuple[CoveragePoint, ...]
     entries: tuple[BankEffects, ...]
     cost: Cost
+    words: StudyWords | None
+    """None: the study's texts are not known, or are not to be shown."""
 
     @property
     def baseline(self) -> Arm:
@@ -92,6 +102,9 @@ def evaluate(data: StudyData) -> Evaluation:
         crossfit_outdated=data.crossfit_outdated,
         arms=arms,
         oracle=find_oracle(data, policy),
+        harm=measure_harm(data, arms),
+        families=compare_families(data),
+        limits=measure_limits(data),
         alternatives=_alternatives(data, arms),
         isolation=isolate(data),
         signals=sweep_signals(data),
@@ -102,6 +115,7 @@ def evaluate(data: StudyData) -> Evaluation:
         coverage=keep_surest(data),
         entries=weigh_entries(data),
         cost=count_cost(data),
+        words=None if data.texts is None else words_of(data, data.texts),
     )
 
 

@@ -13,7 +13,7 @@ class Oracle:
     routed: Interval
     """Right if the baseline, the first pass or, where the policy consults, any candidate is right."""
     all_banks: Interval
-    """Right if the baseline or the pass of any bank is right."""
+    """Right if the baseline or the pass of any bank that a policy could ask is right."""
     gap_close: float | None
     """(accuracy − baseline) / (routed oracle − baseline); None if there is no gap."""
     gap_close_all: float | None
@@ -28,7 +28,7 @@ def find_oracle(data: StudyData, arm: Arm) -> Oracle:
         column = test.table.column(source)
         routed = routed | (consulted & column.decoded & column.right)
     anywhere = test.base_right
-    for bank in data.banks:
+    for bank in data.tuned_banks:
         column = test.table.column(bank)
         anywhere = anywhere | (column.decoded & column.right)
     base = float(test.base_right.mean())

@@ -1,7 +1,7 @@
 """The data of a report: the lock, the events, and both sides of the ledger as tables."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.lock import Lock, read_lock
 from heedful.protocol.passes_digest import has_fit_passes, passes_digest
 from heedful.protocol.replay import Replayer
+from heedful.protocol.study_texts import StudyTexts
 from heedful.protocol.table import Bools, Table, read_table
 from heedful.protocol.workspace import Workspace
 from heedful.types import Side
@@ -41,6 +42,8 @@ class StudyData:
     """Whether there is one that was computed from other passes, and is left out."""
     damaged: int
     """Damaged rows of the ledger, which were skipped."""
+    texts: StudyTexts | None = None
+    """The user's own questions and entries; None: the report shows no texts."""
 
     @property
     def banks(self) -> tuple[str, ...]:
@@ -77,6 +80,15 @@ class StudyData:
         first = np.unique(np.array(self.clusters), return_index=True)[1]
         return np.isin(np.arange(len(self.clusters)), first)
 
+    def graded_passes(self) -> Iterator[Pass]:
+        """The newest passes of both sides with their grades."""
+        for side, replayer in zip(SIDES, (self.fit, self.test), strict=True):
+            table = replayer.table
+            for column in table.columns.values():
+                rows = zip(table.seeds, table.tasks, column.passes, column.right, strict=True)
+                for seed, task, record, right in rows:
+                    yield Pass(side=side, seed=seed, task=task, record=record, right=bool(right))
+
     def tested(self, source: str) -> bool:
         return source in self.test.table.columns
 
@@ -85,7 +97,7 @@ class StudyData:
         return np.random.default_rng(int(self.lock.lock[:16], 16))
 
 
-def read_study_data(space: Workspace) -> StudyData:
+def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyData:
     """Read a study's folder; refuses a lock or fit passes that changed since the lock was made."""
     lock = read_lock(space.lock)
     ledger = Ledger(space.ledger)
@@ -109,6 +121,7 @@ def read_study_data(space: Workspace) -> StudyData:
         crossfit=crossfit if current else None,
         crossfit_outdated=not current,
         damaged=len(ledger.damage),
+        texts=texts,
     )
 
 

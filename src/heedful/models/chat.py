@@ -6,7 +6,7 @@ import json
 import os
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from heedful.errors import MissingError, ModelError, RequestError, UsageError
+from heedful.models.chat_request import OPTIONAL_FIELDS, accepted_fields, prompt_fields, rejected_field
+from heedful.models.endpoints import known_rejects
+from heedful.models.headers import filled_headers
 from heedful.models.schemes import ModelOptions
 from heedful.types import (
     Decode,
-    Message,
     Prompt,
     Token,
-    Tool,
     ToolCall,
     Traits,
     Usage,
@@ -55,28 +56,60 @@ class ChatModel:
     """Further attempts after 429, 5xx or a broken connection."""
     concurrency: int = 4
     fingerprint: str = ""
+    rejects: frozenset[str] = frozenset()
+    """Optional fields that the endpoint is known to reject; `heedful probe` finds them."""
+    adapts: frozenset[str] = OPTIONAL_FIELDS
+    """Optional fields to leave out once the endpoint rejects them by name."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers to add to every request."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Body fields to add to every request, such as `reasoning_effort`."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _refused: set[str] = field(init=False, default_factory=set, repr=False, compare=False)
     _wires: "dict[asyncio.AbstractEventLoop, _Wire]" = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base_url", _checked(self.base_url))
+        self._refused.update(self.rejects)
 
     @property
     def traits(self) -> Traits:
         return Traits(
             name=self.model or UNNAMED,
             endpoint=self.base_url,
-            logprobs=self.logprobs,
-            top_logprobs=self.top_logprobs if self.logprobs else 0,
-            fingerprint=self.fingerprint or digest_of([self.base_url, self.model]),
+            logprobs=self.logprobs and "logprobs" not in self._refused,
+            top_logprobs=0
+            if self._refused & {"logprobs", "top_logprobs"} or not self.logprobs
+            else self.top_logprobs,
+            fingerprint=self.fingerprint or digest_of([self.base_url, self.model, *self._extra_key()]),
         )
 
     async def decode(self, prompt: Prompt) -> Decode:
         start = time.perf_counter()
-        body = await self.post("/chat/completions", self._request(prompt))
+        body = await self._complete(prompt)
         return self._decode(body, time.perf_counter() - start)
+
+    async def _complete(self, prompt: Prompt) -> dict[str, Any]:
+        """Ask; if the endpoint rejects an optional field by name, ask without it and remember that."""
+        blamed: set[str] = set()
+        while True:
+            request = self._request(prompt)
+            try:
+                return await self.post("/chat/completions", request)
+            except RequestError as error:
+                refused = rejected_field(str(error), request)
+                if refused is None or refused not in self.adapts:
+                    self._refused.difference_update(blamed)  # leaving them out did not help
+                    raise
+                blamed.add(refused)
+                self._refused.add(refused)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The optional fields that the endpoint has rejected so far."""
+        return frozenset(self._refused)
 
     async def post(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request, retry after transient failures, and return the JSON object of the reply."""
@@ -122,7 +155,12 @@ class ChatModel:
         key = self._key()
         if not key.isprintable():
             raise MissingError(f"the key has an unprintable character; set {self.key_from} to a valid key")
-        return {"Authorization": f"Bearer {key}"} if key else {}
+        bearer = {"Authorization": f"Bearer {key}"} if key else {}
+        return {**bearer, **filled_headers(self.headers, os.environ)}
+
+    def _extra_key(self) -> list[object]:
+        """Extra fields may change the replies, so they are part of the model's identity."""
+        return [dict(self.extra)] if self.extra else []
 
     def _key(self) -> str:
         return (self.key if self.key is not None else os.environ.get(self.key_from, "")).strip()
@@ -133,23 +171,10 @@ class ChatModel:
         return (text.replace(key, "[key]") if key else text).strip()[:200]
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            "messages": [_message(message) for message in prompt.messages],
-            "max_tokens": prompt.max_tokens,
-            "temperature": prompt.temperature,
-        }
-        if self.model:
-            request["model"] = self.model
-        if self.logprobs:
-            request |= {"logprobs": True, "top_logprobs": self.top_logprobs}
-        if prompt.seed is not None:
-            request["seed"] = prompt.seed
-        if prompt.schema is not None:
-            schema = {"name": "answer", "schema": dict(prompt.schema)}
-            request["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if prompt.tools:
-            request["tools"] = [_tool(tool) for tool in prompt.tools]
-        return request
+        wanted = {"logprobs": True, "top_logprobs": self.top_logprobs} if self.logprobs else {}
+        named = {"model": self.model} if self.model else {}
+        fields = {**prompt_fields(prompt), **named, **wanted}
+        return {**accepted_fields(fields, self._refused), **self.extra}
 
     def _decode(self, body: dict[str, Any], seconds: float) -> Decode:
         try:
@@ -194,13 +219,18 @@ class ChatModel:
 
 
 def chat_model(options: ModelOptions) -> ChatModel:
+    """The model at an endpoint, without the fields that the endpoint is known to reject."""
+    url = _checked(options.url)
     return ChatModel(
-        base_url=options.url,
+        base_url=url,
         model=options.model,
         logprobs=options.logprobs,
         timeout=options.timeout,
         retries=options.retries,
         concurrency=options.slots,
+        rejects=known_rejects(url, options.model),
+        headers=options.headers,
+        extra=options.extra,
     )
 
 
@@ -219,29 +249,6 @@ async def _open_session(seconds: float) -> AsyncGenerator["aiohttp.ClientSession
 
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session:
         yield session
-
-
-def _message(message: Message) -> dict[str, Any]:
-    """A message in the API's JSON form."""
-    fields: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        fields["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id:
-        fields["tool_call_id"] = message.tool_call_id
-    return fields
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    described = {"description": tool.description} if tool.description else {}
-    function = {"name": tool.name, **described, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
 
 
 def _tool_calls(calls: Any) -> tuple[ToolCall, ...]:

@@ -1,7 +1,7 @@
 """Find out what an endpoint supports."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -15,6 +15,7 @@ QUESTION = "Name three colours of the rainbow."
 LONG = "Here is a list of numbers: " + ", ".join(str(n) for n in range(200)) + ".\n\n"
 COLOUR = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 TOP_LIMITS = (20, 5, 2, 1)
+LOGPROB_FIELDS = frozenset({"logprobs", "top_logprobs"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +36,18 @@ class Probe:
     json_schema: bool
     signals: tuple[str, ...] = field(default=())
     """Signals that the endpoint supports."""
+    rejects: tuple[str, ...] = ()
+    """Optional request fields that the endpoint rejects or, for log-probs, does not honour."""
 
 
 async def probe(model: ChatModel) -> Probe:
     """Ask a few questions and report the capabilities; raises `ModelError` if the endpoint fails."""
     # kept until the event loop ends and closes their sessions
-    models = [replace(model, logprobs=True, top_logprobs=top) for top in TOP_LIMITS]
-    models.append(replace(model, logprobs=False))
-    model = await _widest(models)
+    plain = replace(model, logprobs=False)
+    await plain.decode(_ask(QUESTION))
+    learned = replace(model, logprobs=True, rejects=plain.refused, adapts=frozenset())
+    models = [replace(learned, top_logprobs=top) for top in TOP_LIMITS]
+    model = await _widest([*models, plain])
     first = await model.decode(_ask(QUESTION))
     again = await model.decode(_ask(QUESTION))
     kind, problem = await _kind(model, first)
@@ -60,7 +65,25 @@ async def probe(model: ChatModel) -> Probe:
         cached_tokens=await _cached(model),
         json_schema=await _keeps_schema(model),
         signals=tuple(name for name, signal in SIGNALS.items() if signal.supported_by(traits)),
+        rejects=_rejects(plain.refused, usable, top),
     )
+
+
+async def check_fields(model: ChatModel) -> frozenset[str]:
+    """The optional fields that an endpoint rejects, from one question, or a few if it rejects some."""
+    decode = await model.decode(_ask(QUESTION))
+    try:
+        check_logprobs(decode)
+        usable = bool(decode.tokens)
+    except LogprobError:
+        usable = False
+    return model.refused if usable else model.refused | {"logprobs"}
+
+
+def _rejects(refused: Collection[str], usable: bool, top: int) -> tuple[str, ...]:
+    left_out = set(refused) - LOGPROB_FIELDS
+    left_out |= {"logprobs"} if not usable else {"top_logprobs"} if top < 1 else set()
+    return tuple(sorted(left_out))
 
 
 def _ask(question: str, temperature: float = 0.0) -> Prompt:

@@ -1,6 +1,8 @@
 """Model options of commands and studies, and a registry that creates models by URL scheme."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from heedful.errors import UsageError
 from heedful.plugins import Factories
@@ -24,6 +26,10 @@ class ModelOptions:
     threads: int | None = None
     context: int = 2048
     repeatable: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers to add to every request to an endpoint."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Body fields to add to every request to an endpoint."""
 
 
 MODELS: Factories[ModelOptions, Model] = Factories(

@@ -104,7 +104,7 @@ def fitted_policies(table: Table, banks: Sequence[str], settings: FitSettings) -
     kinds = [score.kind for score in cross_validate(table, banks, settings)]
     tuned = tune(table, banks, settings)[0]
     chosen = {PROCEDURE: tuned[kinds[0]].policy}
-    if settings.harm_limit is not None:
+    if settings.certifies:
         limited = fit_within_limit(table, banks, settings).policy
         chosen = {PROCEDURE: limited, UNLIMITED: chosen[PROCEDURE]}
     for name, fitted in ((THRESHOLD, False), (VALUE, True)):

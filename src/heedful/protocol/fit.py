@@ -1,15 +1,25 @@
 """Choose a policy on the fit side: the only place that tunes anything."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heedful.errors import UsageError
-from heedful.protocol.fit_result import FitResult, HeldOutScore, PolicyKind, Rank, rank_of
+from heedful.protocol.fit_result import (
+    THRESHOLD,
+    VALUE,
+    FamilyFit,
+    FitResult,
+    HeldOutScore,
+    PolicyKind,
+    Rank,
+    family_name,
+    rank_of,
+)
 from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
 from heedful.protocol.replay import Replayer, Scores
-from heedful.protocol.study import FAMILIES, VALUE, FitSettings
+from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.protocol.table import Floats, Ints, Table, cluster_folds
 from heedful.protocol.value_fit import fit_value
 from heedful.types import Policy
@@ -38,7 +48,19 @@ def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
     """Choose the kind of policy by cross-validation, then its numbers on all rows of the table."""
     scores = cross_validate(table, banks, settings)
     tuned, policies = tune(table, banks, settings)
-    return fit_result(tuned[scores[0].kind], scores[0], scores, policies=policies, rows=len(table))
+    best = fit_result(tuned[scores[0].kind], scores[0], scores, policies=policies, rows=len(table))
+    return replace(best, families=best_families(scores, tuned))
+
+
+def best_families(
+    scores: Sequence[HeldOutScore], tuned: Mapping[PolicyKind, TunedPolicy]
+) -> dict[str, FamilyFit]:
+    """The best threshold policy and the best value policy by their held-out scores."""
+    best: dict[str, FamilyFit] = {}
+    for score in sorted(scores, key=lambda score: score.rank):
+        family = FamilyFit(policy=tuned[score.kind].policy, kind=score.kind, held_out=score)
+        best.setdefault(family_name(score.kind), family)
+    return {name: best[name] for name in (THRESHOLD, VALUE) if name in best}
 
 
 def fit_result(
@@ -86,14 +108,20 @@ def fitted_value(table: Table, banks: Sequence[str], settings: FitSettings) -> T
     """The value policy over all banks, with its score on the rows it was fitted on."""
     replayer = Replayer(table)
     policy = fit_value(replayer, Policy(sources=tuple(banks)), settings.cost, settings.seed)
+    return scored_policy(replayer, policy, PolicyKind("none", VALUE, "", tuple(banks)), settings)
+
+
+def scored_policy(replayer: Replayer, policy: Policy, kind: PolicyKind, settings: FitSettings) -> TunedPolicy:
+    """A policy with its score on the rows of a replayer."""
+    score = score_on(replayer, policy, kind, settings)
+    return TunedPolicy(policy=policy, kind=kind, objective=score.objective, calls=score.calls)
+
+
+def score_on(replayer: Replayer, policy: Policy, kind: PolicyKind, settings: FitSettings) -> HeldOutScore:
+    """The score of a policy on rows that it was not tuned on."""
     done = replayer.replay(policy)
-    calls = float(done.calls.mean())
-    return TunedPolicy(
-        policy=policy,
-        kind=PolicyKind("none", VALUE, "", tuple(banks)),
-        objective=float(done.right.mean()) - settings.cost * calls,
-        calls=calls,
-    )
+    counts = int(done.right.sum()), int(done.calls.sum()), len(replayer.table)
+    return held_out_score(kind, [counts], settings)
 
 
 def tune_within_budgets(

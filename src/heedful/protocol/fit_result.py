@@ -1,9 +1,9 @@
 """The result of choosing a policy, as a value and as stored in fit.json and lock.json."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -64,25 +64,80 @@ class HarmTest:
     """One policy in the sequence of harm tests."""
 
     policy: Policy
+    """Without the trees of a value policy, which the fit result holds once."""
     objective: float
-    """On the rows it was tuned on."""
-    hurts_chosen_on: int
-    """Hurts on held-out folds of the choosing rows."""
+    """On the rows it was tuned on; of a prior, on the certifying rows."""
+    hurts_chosen_on: int | None = None
+    """Hurts on held-out folds of the choosing rows; None on a ladder, whose order is fixed beforehand."""
     hurts: int
     """Hurts on the certifying rows."""
     p_value: float
     certified: bool
+    helps: int | None = None
+    """Helps on the certifying rows; None in early locks, like the other fields below."""
+    held_out: HeldOutScore | None = None
+    """On certifying rows that no ladder was tuned on, the same for all ladders of a study."""
+    margin: float | None = None
+    """The margin of a value policy."""
+
+
+Promise = Literal["harm", "no-loss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarmCertificate:
-    """The harm limit, and the policies tested against it, safest first."""
+    """A promise, and the policies of one ladder tested for it in a fixed order."""
 
-    limit: float
+    limit: float | None
+    """The harm limit; None if the promise is that accuracy does not fall."""
     confidence: float
     chosen_on: int
     tested_on: int
     path: tuple[HarmTest, ...]
+    ladder: str = "thresholds"
+    ladders: int = 1
+    """How many ladders share the error."""
+    policy: Policy | None = None
+    """The value policy whose margins the path tests, with its trees."""
+
+    def policy_at(self, place: int) -> Policy:
+        """The policy that the test at a place is about, with its trees."""
+        test, whole = self.path[place], self.policy
+        if test.margin is None or whole is None or whole.value is None:
+            return test.policy
+        return replace(whole, value=replace(whole.value, margin=test.margin))
+
+    @property
+    def promise(self) -> Promise:
+        return "no-loss" if self.limit is None else "harm"
+
+    @property
+    def chosen(self) -> int | None:
+        """The place of the certified policy to use: the boldest, which `no-loss` tests first."""
+        certified = [place for place, test in enumerate(self.path) if test.certified]
+        if not certified:
+            return None
+        return certified[-1] if self.promise == "harm" else certified[0]
+
+
+THRESHOLD, VALUE = "threshold", "value"
+"""The two ways to decide: the paper's thresholds and margins, or an estimate of the value."""
+
+
+def family_name(kind: PolicyKind) -> str:
+    return VALUE if kind.family == VALUE else THRESHOLD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyFit:
+    """The best policy of a family, so that a lock holds one of each."""
+
+    policy: Policy
+    kind: PolicyKind
+    held_out: HeldOutScore | None = None
+    """On rows that it was not tuned on."""
+    certified_limit: float | None = None
+    """The share of answers that it was certified to hurt at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +155,24 @@ class FitResult:
     """Rows that the policies were scored on."""
     leaders: tuple[HeldOutScore, ...] = ()
     """The best kinds by cross-validation, best first."""
+    families: Mapping[str, FamilyFit] = field(default_factory=dict)
+    """The best threshold policy and, if the study fits it, the value policy; empty in early locks."""
     notes: tuple[str, ...] = ()
     certificate: HarmCertificate | None = None
+    """Of the ladder that the policy is from; of the first ladder, if nothing was certified."""
+    further_certificates: tuple[HarmCertificate, ...] = ()
+    """Of the other ladders."""
     unlimited: "FitResult | None" = None
     """The result of the fit without the harm limit."""
     passes: str = ""
     """Digest of the passes it was chosen on."""
     made_of: str = ""
     """Digest of the result and of the settings it depends on."""
+
+    @property
+    def certificates(self) -> tuple[HarmCertificate, ...]:
+        own = () if self.certificate is None else (self.certificate,)
+        return (*own, *self.further_certificates)
 
 
 def read_fit(file: Path) -> FitResult:

@@ -19,7 +19,7 @@ from heedful.types import Side, digest_of
 Key = tuple[Side, int, str, str]
 """Side, seed, source, task."""
 SYNC_SECONDS = 1.0
-LATER_FIELDS = ("tool_calls", "finish", "error")
+LATER_FIELDS = ("tool_calls", "finish", "error", "signal_costs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from heedful.benchmarks.items import items_digest
 from heedful.benchmarks.metrics import metric_source
+from heedful.benchmarks.questions import OwnQuestions
 from heedful.decisions import policy_fields
 from heedful.errors import LockError
 from heedful.protocol.clusters import Clusters
@@ -17,6 +16,7 @@ from heedful.protocol.fit_result import FitResult, from_fields, to_fields
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.passes_digest import has_fit_passes, passes_digest, side_rows
 from heedful.protocol.setup import StudySetup
+from heedful.protocol.study import settings_fields
 from heedful.protocol.workspace import read_json, write_json
 from heedful.stages.compose import first_prompt
 from heedful.types import Policy, Spec, Traits, digest_of
@@ -168,7 +168,7 @@ def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) ->
         "policy": digest_of(policy_fields(policy)),
         "model": model.fingerprint,
         "seeds": digest_of(list(setup.study.seeds)),
-        "fit settings": digest_of(msgspec.to_builtins(setup.study.fit)),
+        "fit settings": digest_of(settings_fields(setup.study.fit)),
         "statistics": digest_of(list(PLANNED)),
         "fit passes": passes_digest(ledger, "fit"),
     }
@@ -185,11 +185,12 @@ def serving_digests(setup: StudySetup) -> dict[str, str]:
 
 
 def _grading(setup: StudySetup) -> list[str]:
-    """The metric of custom questions, with its code if that is custom too."""
+    """The metric of custom questions, with its code if that is custom too, and with its judge."""
     if setup.study.questions is None:
         return []
     metric = setup.study.questions.metric
-    return [metric, metric_source(metric, setup.folder)]
+    grader = setup.benchmark.grader if isinstance(setup.benchmark, OwnQuestions) else None
+    return [metric, metric_source(metric, setup.folder), *([] if grader is None else grader.settings)]
 
 
 def moved(

@@ -2,23 +2,26 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from heedful.errors import HeedfulError, ModelError, RequestError
+from heedful.errors import HeedfulError, ModelError, RequestError, SignalError
 from heedful.passes import (
     GUARDS,
     RECORDED_GUARDS,
     Meter,
     failed_pass,
     make_pass,
+    measure_signal,
     pass_digest,
     pass_record,
     recall_refs,
 )
-from heedful.ports import Benchmark, Model, Source
+from heedful.ports import AnswerJudge, Benchmark, Model, Source
 from heedful.protocol.ledger import Ledger, Pass
-from heedful.records import PassRecord
+from heedful.records import PassRecord, SignalCost
 from heedful.stages.answer import read_answer
+from heedful.stages.confidence import signal_named
 from heedful.types import Attempt, Decode, Item, Plan, Side, Task
 
 SAME_SCORE = 1e-6
@@ -38,6 +41,15 @@ class Recording:
     benchmark: Benchmark
     retry_failed: bool = False
     """Whether failed passes are decoded again."""
+    signals: tuple[str, ...] = ()
+    """Signals that ask questions of their own, to be measured."""
+    measured: frozenset[str] = frozenset()
+    """The sources on whose passes they are measured."""
+
+    def lacks_signal(self, record: PassRecord) -> bool:
+        """Whether a wanted signal was not measured on a pass."""
+        wanted = record.status == "decoded" and record.source in self.measured
+        return wanted and any(name not in record.signal_costs for name in self.signals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +144,12 @@ class Recorder:
             status="nothing",
         )
         found = self.ledger.find(self._row(seed, item, wanted))
-        row = None if found is None else as_of_today(found, plan, task, item, benchmark)
+        row = None
+        if found is not None:
+            await judged(found.record, item, benchmark)
+            row = as_of_today(found, plan, task, item, benchmark)
+        if row is not None and self.recording.lacks_signal(row.record):
+            row = None
         if row is not None and row.record.status == "failed" and self.recording.retry_failed:
             row = None
         if row is None and plan is not None:
@@ -150,13 +167,18 @@ class Recorder:
             guards = {
                 g: GUARDS[g].refuses(task, attempt.decode, attempt.decode) or "" for g in RECORDED_GUARDS
             }
-            attempt, failure = replace(attempt, guards=guards), None
+            attempt, costs = await self._measured(replace(attempt, guards=guards), task)
+            failure = None
         except ModelError as error:
-            attempt, failure = failed_pass(name, plan, meter, f"{type(error).__name__}: {error}"), error
+            attempt, costs = failed_pass(name, plan, meter, f"{type(error).__name__}: {error}"), {}
+            failure = error
         except HeedfulError as error:
             raise type(error)(f"recording {name} for {item.id}: {error}") from error
-        self.calls += meter.calls
-        row = self._row(seed, item, pass_record(attempt, source.spec, self.model.traits.fingerprint))
+        self.calls += meter.calls + sum(cost.calls for cost in costs.values())
+        record = pass_record(attempt, source.spec, self.model.traits.fingerprint)
+        record = replace(record, signal_costs=costs)
+        await judged(record, item, self.recording.benchmark)
+        row = self._row(seed, item, record)
         if failure is None or isinstance(failure, RequestError):
             self._keep_unsettled()
             self._append(row)
@@ -168,6 +190,19 @@ class Recorder:
                     f"{failure}; recorded passes are kept, run the same command again"
                 ) from failure
         return row
+
+    async def _measured(self, attempt: Attempt, task: Task) -> tuple[Attempt, dict[str, SignalCost]]:
+        """A pass with the wanted signals that ask questions of their own, and what they cost.
+
+        A question that the model refuses, or answers unreadably, leaves its signal out.
+        """
+        signals, costs = dict(attempt.signals), dict[str, SignalCost]()
+        for name in self.recording.signals if attempt.source in self.recording.measured else ():
+            meter = Meter(self.model)
+            with suppress(RequestError, SignalError):
+                signals[name] = await measure_signal(signal_named(name), task, attempt, meter)
+            costs[name] = SignalCost(calls=meter.calls, usage=meter.usage)
+        return replace(attempt, signals=signals), costs
 
     def _keep_unsettled(self) -> None:
         """Write the pending failures: the endpoint answers, so they concern their passes only."""
@@ -193,6 +228,18 @@ def graded(record: PassRecord, item: Item, benchmark: Benchmark) -> bool:
     return bool(record.answer) and benchmark.grade(record.answer, item)
 
 
+async def judged(record: PassRecord, item: Item, benchmark: Benchmark) -> None:
+    """Ask the judge of a benchmark that has one about a pass."""
+    if record.answer and isinstance(benchmark, AnswerJudge):
+        try:
+            await benchmark.judge(record.answer, item)
+        except ModelError as error:
+            raise ModelError(
+                f"the judge failed on {record.source} for {item.id}: {error}; recorded passes are kept, run "
+                "the same command again"
+            ) from error
+
+
 async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> list[str]:
     """Sources with missing passes, or passes that the recording would replace: a different prompt, model or
     recalls, or an answer that is read or graded differently today."""
@@ -208,9 +255,11 @@ async def outdated(recording: Recording, ledger: Ledger, fingerprint: str) -> li
                 if source.memory_free_first and baseline is None:
                     continue
                 plan = await source.prepare(task, baseline)
+                await judged(row.record, item, recording.benchmark)
                 digest = pass_digest(source.spec, None if plan is None else plan.prompt)
                 asked = (row.record.prompt, row.record.model) == (digest, fingerprint)
-                if not asked or as_of_today(row, plan, task, item, recording.benchmark) is not row:
+                lacks = recording.lacks_signal(row.record)
+                if not asked or lacks or as_of_today(row, plan, task, item, recording.benchmark) is not row:
                     found[name] = None
                 if name == "none" and plan is not None and row.record.status == "decoded":
                     baseline = _remembered(row, plan)
@@ -247,4 +296,5 @@ def _remembered(row: Pass, plan: Plan) -> Attempt:
     """A recorded pass as the controls need it, also in a resumed run."""
     record = row.record
     decode = Decode(text=record.text, answer=record.answer, tool_calls=record.tool_calls)
-    return Attempt(source=record.source, prompt=plan.prompt, decode=decode, signals=record.signals)
+    free = {name: value for name, value in record.signals.items() if name not in record.signal_costs}
+    return Attempt(source=record.source, prompt=plan.prompt, decode=decode, signals=free)

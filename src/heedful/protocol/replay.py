@@ -57,6 +57,17 @@ class Scores:
     calls: Ints
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalSpend:
+    """The cost of a signal that asks questions of its own, row by row."""
+
+    calls: Ints | int
+    tokens: Ints | int
+
+
+NOTHING_ASKED = SignalSpend(calls=0, tokens=0)
+
+
 class Replayer:
     """Replays policies on one table; shared results are computed once."""
 
@@ -75,20 +86,23 @@ class Replayer:
 
     def replay(self, policy: Policy) -> PolicyReplay:
         """The policy's answers on every row."""
-        if looks_at_confidence(policy) and measured_signal(policy).extra_calls:
-            raise PolicyError(
-                f"the signal {policy.signal!r} makes further model calls, so it cannot be replayed"
-            )
         if policy.value is not None:
             return self._replay_value(policy, policy.value)
+        looks = looks_at_confidence(policy)
+        if looks and measured_signal(policy).extra_calls and not self._recorded(policy):
+            raise PolicyError(
+                f"the signal {policy.signal!r} makes further model calls, which were not recorded, so it "
+                "cannot be replayed; add it to [fit] signals and record again"
+            )
         made = self.consult(policy)
+        asked = self._asked(policy, made.first) if looks else NOTHING_ASKED
         consulted = routed(made.confidence, policy)
         return PolicyReplay(
             consulted=consulted,
             chosen=np.where(consulted, made.chosen, -1),
             right=np.where(consulted, made.right, made.first.right),
-            calls=made.first.calls + np.where(consulted, made.extra_calls, 0),
-            tokens=made.first.tokens + np.where(consulted, made.extra_tokens, 0),
+            calls=made.first.calls + asked.calls + np.where(consulted, made.extra_calls, 0),
+            tokens=made.first.tokens + asked.tokens + np.where(consulted, made.extra_tokens, 0),
             decoded=tuple(consulted & tried for tried in made.decoded),
         )
 
@@ -146,8 +160,9 @@ class Replayer:
             column = self.table.column(source)
             c2 = self.source_confidence(policy, source)
             decoded.append(going & column.decoded)
-            extra_calls += going * column.calls
-            extra_tokens += going * column.tokens
+            asked = self._asked(policy, column) if needs_confidence(policy) else NOTHING_ASKED
+            extra_calls += going * (column.calls + asked.calls)
+            extra_tokens += going * (column.tokens + asked.tokens)
             wins = going & _accepts(c, c2, column, source, policy)
             if policy.combine == "agree":
                 against.append(wins & ~self._same(policy.first, source, first=True))
@@ -185,13 +200,28 @@ class Replayer:
         def at(start: Ints | Bools, change: Ints) -> Ints:
             return np.asarray(start.sum() + np.concatenate(([0], np.cumsum(change[order])))[cuts])
 
+        asked = int(np.sum(self._asked(policy, made.first).calls))
+        looks = np.array([looks_at_confidence(replace(policy, threshold=float(t))) for t in thresholds])
         change = final.astype(np.int64) - first
         return Scores(
             right=at(first, change),
             helps=at(first & ~base, change * ~base),
             hurts=at(~first & base, -change * base),
-            calls=at(made.first.calls, made.extra_calls),
+            calls=at(made.first.calls, made.extra_calls) + looks * asked,
         )
+
+    def _asked(self, policy: Policy, column: Column) -> SignalSpend:
+        """What measuring the policy's signal on a pass costs, besides the pass."""
+        signal = measured_signal(policy).name
+        if signal not in column.signal_calls:
+            return NOTHING_ASKED
+        return SignalSpend(calls=column.signal_calls[signal], tokens=column.signal_tokens[signal])
+
+    def _recorded(self, policy: Policy) -> bool:
+        """Whether the policy's signal was recorded wherever the policy may look at it."""
+        others = policy.sources if needs_confidence(policy) else ()
+        columns = (self.first(policy.first), *map(self.table.column, others))
+        return all(policy.signal in column.signal_calls or not column.decoded.any() for column in columns)
 
     def changed(self, policy: Policy, replayed: PolicyReplay) -> Bools:
         """Where the policy's answer differs from that of the memory-free pass."""

@@ -8,13 +8,15 @@ import msgspec
 
 from heedful.benchmarks import BENCHMARKS
 from heedful.benchmarks.items import data_folder
+from heedful.benchmarks.judge import Judge
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.errors import LeakError, UsageError
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import read_entries
 from heedful.ports import Bank, Benchmark, Source
 from heedful.protocol.splits import Splits, split
-from heedful.protocol.study import SourceSettings, Study, read_study
+from heedful.protocol.study import JudgeSettings, SourceSettings, Study, read_study
+from heedful.protocol.study_model import study_model
 from heedful.protocol.workspace import read_json_lines
 from heedful.sources import RetrySource
 from heedful.sources.kinds import SOURCES, SourceOptions
@@ -71,6 +73,8 @@ def prepare(file: Path, data: Path | None) -> StudySetup:
     folder = file.parent
     benchmark = _benchmark(study, folder)
     splits = split(benchmark, folder if study.questions else data_folder(data), study.split)
+    if study.questions:  # published benchmarks are used with the sides that their authors made
+        splits.refuse_shared_questions()
     banks, dropped = {}, {}
     for name, settings in study.sources.items():
         if settings.bank:
@@ -101,10 +105,21 @@ def _benchmark(study: Study, folder: Path) -> Benchmark:
         test=Path(own.test) if own.test else None,
         metric=own.metric,
         instructions=own.instructions,
+        answer=own.answer,
         answer_pattern=own.answer_pattern,
         max_tokens=own.max_tokens,
         seed=study.split.seed,
         folder=folder,
+        grader=None if own.judge is None else _judge(own.judge, folder),
+    )
+
+
+def _judge(settings: JudgeSettings, folder: Path) -> Judge:
+    return Judge(
+        model=study_model(settings),
+        cache=folder / "judge.jsonl",
+        instructions=settings.instructions,
+        max_tokens=settings.max_tokens,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.benchmarks.items import bare_question, normal_question, with_choices
-from heedful.errors import UsageError
+from heedful.errors import LeakError, UsageError
 from heedful.ports import Benchmark
 from heedful.protocol.study import SplitSettings
 from heedful.types import Entry, Item, Side
@@ -31,6 +31,17 @@ class Splits:
 
     def asked(self, side: Side) -> Sequence[Item]:
         return self.fit if side == "fit" else self.test
+
+    def refuse_shared_questions(self) -> None:
+        """Refuse a question that is on both sides: the policy would be tested on what it was chosen on."""
+        fit = {normal_question(with_choices(item)): item.id for item in (*self.fit, *self.pool)}
+        tested = {item.id: item for item in (*self.test, *self.test_side)}.values()
+        shared = [(fit.get(normal_question(with_choices(item))), item.id) for item in tested]
+        if pairs := [f"{one} and {other}" for one, other in shared if one is not None]:
+            raise LeakError(
+                f"{len(pairs)} of the questions are on the fit and on the test side ({', '.join(pairs[:3])}; "
+                "case and punctuation do not count): remove one of each pair"
+            )
 
     def unasked(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries that contain no question of the test side, and none that is asked on the fit side.

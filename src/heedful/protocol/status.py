@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heedful.protocol.events import OPENED, read_events
+from heedful.protocol.grading_check import GradingWarning, check_grading
 from heedful.protocol.ledger import Damage, Ledger, Pass
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
@@ -32,6 +33,8 @@ class SideProgress:
 class StudyStatus:
     """Passes recorded and wanted by side and source, time left, and completed steps."""
 
+    warnings: tuple[GradingWarning, ...]
+    """Signs that the metric misreads answers."""
     study: str
     folder: str
     sides: Mapping[Side, SideProgress]
@@ -48,6 +51,7 @@ def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
     every: tuple[Side, Side] = ("fit", "test")
     sides = {side: _side(ledger, setup, side) for side in every}
     return StudyStatus(
+        warnings=grading_warnings(space, setup, ledger),
         study=setup.study.name,
         folder=str(space.folder),
         sides=sides,
@@ -57,6 +61,15 @@ def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
         locked=space.lock.exists(),
         test_openings=sum(event.event == OPENED for event in read_events(space.events)),
     )
+
+
+def grading_warnings(
+    space: Workspace, setup: StudySetup, ledger: Ledger | None = None
+) -> tuple[GradingWarning, ...]:
+    """Signs that the metric misreads the recorded answers."""
+    passes = (Ledger(space.ledger) if ledger is None else ledger).passes.values()
+    items = {item.id: item for item in (*setup.splits.fit, *setup.splits.test)}
+    return check_grading(passes, items, setup.benchmark)
 
 
 def _side(ledger: Ledger, setup: StudySetup, side: Side) -> SideProgress:

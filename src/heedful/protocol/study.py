@@ -4,11 +4,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from heedful.benchmarks.answer_patterns import Reading
+from heedful.benchmarks.judge import INSTRUCTIONS
+from heedful.benchmarks.metrics import JUDGE
 from heedful.errors import UsageError
 from heedful.memory.bank import RECALL_METHODS
 from heedful.sources.kinds import SOURCES
@@ -21,6 +24,7 @@ Share = Annotated[float, Meta(gt=0, lt=1)]
 STORE = "store:"
 """The start of a bank's name that stands for a bank of the store."""
 STORE_BANK = re.compile(r"store:\w[\w. -]*")
+Promise = Literal["harm", "no-loss"]
 WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
 
 
@@ -32,8 +36,12 @@ class QuestionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     test: str = ""
     metric: str = "text"
     instructions: str = ""
+    answer: Reading | None = None
+    """How the answer is found in a reply; None: as the metric needs it."""
     answer_pattern: str | None = None
     max_tokens: Positive = 64
+    judge: "JudgeSettings | None" = None
+    """The model of the metric `judge`."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,6 +56,17 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The embedded model reads every prompt from its start, one request at a time."""
     threads: Positive | None = None
     timeout: Annotated[float, Meta(gt=0)] = 600.0
+    headers: Mapping[str, str] = {}
+    """Headers to add to every request; `$NAME` is the value of an environment variable."""
+    extra: Mapping[str, Any] = {}
+    """Body fields to add to every request, such as reasoning_effort."""
+
+
+class JudgeSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model that grades; its own endpoint or weights."""
+
+    instructions: str = INSTRUCTIONS
+    max_tokens: Positive = 8
 
 
 class SplitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,6 +118,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
+USUAL_SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+"""Signals that a fit tries if the study names none; they need log-probs."""
 VALUE = "value"
 """A family that is fitted only where a study names it; it takes a minute on hundreds of rows."""
 
@@ -110,7 +131,7 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """λ of the objective accuracy − λ·calls."""
     folds: Annotated[int, Meta(ge=2)] = 5
     families: tuple[str, ...] = FAMILIES
-    signals: tuple[str, ...] = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
+    signals: tuple[str, ...] = USUAL_SIGNALS
     firsts: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """Sources that may decode first; None: no memory and every bank."""
     calibrated: bool = True
@@ -118,6 +139,19 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     harm_limit: Share | None = None
     confidence: Share = 0.95
     seed: Annotated[int, Meta(ge=0)] = 0
+    promise: Promise = "harm"
+    """What is certified: with a harm limit, that harm stays below it; `no-loss`: accuracy does not fall."""
+
+    @property
+    def certifies(self) -> bool:
+        """Whether only a certified policy may be chosen."""
+        return self.harm_limit is not None or self.promise == "no-loss"
+
+
+def settings_fields(settings: FitSettings) -> dict[str, object]:
+    """The settings as digests see them: a field that came later counts only if it is set."""
+    fields: dict[str, object] = msgspec.to_builtins(settings)
+    return {name: value for name, value in fields.items() if (name, value) != ("promise", "harm")}
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -155,15 +189,15 @@ def read_study(file: Path) -> Study:
 def _check_fit(study: Study, file: Path) -> None:
     """Refuse unknown or unrecorded families, signals and sources, which would be ignored silently."""
     settings = study.fit
-    if VALUE in settings.families and settings.harm_limit is not None:
+    if settings.promise == "no-loss" and settings.harm_limit is not None:
         raise UsageError(
-            f"{file}: a harm limit cannot be certified for the family 'value' yet; leave out one"
+            f"{file}: [fit] has a harm_limit and promise = 'no-loss', but a policy is certified for one: "
+            "leave out the other"
         )
-    free = [name for name, signal in SIGNALS.items() if signal.extra_calls == 0]
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
     for what, given, known in (
         ("families", settings.families, (*FAMILIES, VALUE)),
-        ("signals", settings.signals, free),
+        ("signals", settings.signals, list(SIGNALS)),
         ("firsts", settings.firsts or (), ["none", *banks]),
     ):
         if wrong := [one for one in given if one not in known]:
@@ -191,6 +225,12 @@ def _check(study: Study, file: Path) -> None:
         if bool(own.file) == bool(own.fit) or bool(own.fit) != bool(own.test):
             raise UsageError(f"{file}: [questions] needs file, or fit and test")
         refuse_bad_pattern(Task(question="", answer_pattern=own.answer_pattern))
+        if own.answer is not None and own.answer_pattern is not None:
+            raise UsageError(f"{file}: [questions] has answer and answer_pattern; leave out one")
+        if (own.metric == JUDGE) != (own.judge is not None):
+            raise UsageError(
+                f"{file}: the metric judge needs the table [questions.judge], and no other metric does"
+            )
     if len(set(study.seeds)) < len(study.seeds):
         raise UsageError(f"{file}: seeds lists a seed twice")
     if study.model.repeatable and (study.model.url or study.model.slots != 1):

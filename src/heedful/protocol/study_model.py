@@ -17,5 +17,7 @@ def study_model(settings: ModelSettings) -> Model:
             threads=settings.threads,
             context=settings.context,
             repeatable=settings.repeatable,
+            headers=settings.headers,
+            extra=settings.extra,
         )
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from heedful.errors import UsageError
 from heedful.protocol.clusters import NO_CLUSTERS, Clusters
 from heedful.protocol.ledger import Ledger
-from heedful.records import PassRecord
+from heedful.records import PassRecord, SignalCost
 from heedful.types import Side
 
 Bools = NDArray[np.bool_]
@@ -31,6 +31,9 @@ class Column:
     """NaN where a signal was not measured."""
     guards: Mapping[str, Bools]
     """Where the guard passed."""
+    signal_calls: Mapping[str, Ints]
+    """Calls of a signal that asks questions of its own."""
+    signal_tokens: Mapping[str, Ints]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,9 @@ def read_table(
 def make_column(passes: Sequence[PassRecord], right: Sequence[bool]) -> Column:
     signals = dict.fromkeys(name for row in passes for name in row.signals)
     guards = dict.fromkeys(name for row in passes for name in row.guards)
+    asking = dict.fromkeys(name for row in passes for name in row.signal_costs)
+    free = SignalCost(calls=0)
+    costs = {s: [row.signal_costs.get(s, free) for row in passes] for s in asking}
     return Column(
         passes=tuple(passes),
         decoded=np.array([row.status == "decoded" for row in passes]),
@@ -102,6 +108,8 @@ def make_column(passes: Sequence[PassRecord], right: Sequence[bool]) -> Column:
         tokens=np.array([row.usage.tokens for row in passes]),
         signals={s: np.array([row.signals.get(s, np.nan) for row in passes]) for s in signals},
         guards={g: np.array([row.guards.get(g, "") == "" for row in passes]) for g in guards},
+        signal_calls={s: np.array([cost.calls for cost in costs[s]]) for s in asking},
+        signal_tokens={s: np.array([cost.usage.tokens for cost in costs[s]]) for s in asking},
     )
 
 
@@ -114,6 +122,8 @@ def _rows(column: Column, at: Ints) -> Column:
         tokens=column.tokens[at],
         signals={name: values[at] for name, values in column.signals.items()},
         guards={name: values[at] for name, values in column.guards.items()},
+        signal_calls={name: values[at] for name, values in column.signal_calls.items()},
+        signal_tokens={name: values[at] for name, values in column.signal_tokens.items()},
     )
 
 

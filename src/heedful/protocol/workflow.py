@@ -1,13 +1,14 @@
 """The steps of a study: record, fit, lock, test."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
 
-from heedful.errors import LockError, LogprobError, RequestError, UsageError
+from heedful.errors import LockError, UsageError
 from heedful.ports import Model
+from heedful.protocol.asked_signals import named_signals, plan_signals, usable_settings
 from heedful.protocol.cluster_file import locked_clusters, study_clusters
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.endpoint_probe import probe
@@ -26,16 +27,13 @@ from heedful.protocol.fit_result import FitResult, read_fit, to_fields
 from heedful.protocol.harm import certifying_tasks, fit_within_limit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, write_lock
-from heedful.protocol.passes_digest import passes_digest
+from heedful.protocol.passes_digest import passes_digest, side_rows
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setup import StudySetup
+from heedful.protocol.study import settings_fields
 from heedful.protocol.table import Table, read_table
 from heedful.protocol.workspace import Workspace, open_workspace, tasks_looked_at, write_json
-from heedful.stages.compose import first_prompt
-from heedful.stages.confidence import check_logprobs
 from heedful.types import Side, digest_of
-
-TRIED_QUESTIONS = 5
 
 
 async def record(
@@ -50,9 +48,9 @@ async def record(
     """Decode the missing passes of a side; only `test` may ask for the test side."""
     if side == "fit" and space.lock.exists():
         return await locked_ledger(space, setup, model, retry_failed)
-    await refuse_senseless_logprobs(setup, model)
+    plan = await plan_signals(setup, model)
     study_clusters(space, setup)
-    recording = recording_of(setup, side, retry_failed=retry_failed)
+    recording = recording_of(setup, side, retry_failed=retry_failed, signals=plan.signals)
     return await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
 
 
@@ -83,14 +81,18 @@ async def fill(
     return ledger
 
 
-def recording_of(setup: StudySetup, side: Side, *, retry_failed: bool = False) -> Recording:
-    """Every pass of a side."""
+def recording_of(
+    setup: StudySetup, side: Side, *, retry_failed: bool = False, signals: Sequence[str] | None = None
+) -> Recording:
+    """Every pass of a side; `signals` that ask questions of their own: by default those the study names."""
     return Recording(
         side=side,
         items=setup.splits.asked(side),
         sources={seed: setup.sources(side, seed) for seed in setup.study.seeds},
         benchmark=setup.benchmark,
         retry_failed=retry_failed,
+        signals=named_signals(setup.study.fit) if signals is None else tuple(signals),
+        measured=frozenset(("none", *setup.banks)),
     )
 
 
@@ -108,36 +110,23 @@ def earlier_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
     return None
 
 
-async def refuse_senseless_logprobs(setup: StudySetup, model: Model) -> None:
-    """Stop before recording if the model's log-probs cannot be used; there is no silent fallback.
-
-    A question that the endpoint refuses says nothing about its log-probs, so a few more are tried.
-    """
-    *others, last = (setup.splits.fit or setup.splits.test)[:TRIED_QUESTIONS]
-    for item in (*others, last):
-        try:
-            check_logprobs(await model.decode(first_prompt(setup.benchmark.task(item))))
-            return
-        except LogprobError as error:
-            raise LogprobError(f"nothing was recorded: {error}") from error
-        except RequestError:
-            if item is last:
-                raise
-
-
 def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
     """Choose a policy on the fit side, and write it to fit.json with how it was chosen."""
     table = side_table(space, setup, "fit")
     refuse_stale(table, setup)
     banks = policy_banks(setup, table)
-    settings = setup.study.fit
+    settings = usable_settings(setup.study.fit, table)
     result = fit(table, banks, settings)
-    if settings.harm_limit is not None:
+    if settings.certifies:
         refuse_looked_at(space, certifying_tasks(table, settings))
-        result = replace(fit_within_limit(table, banks, settings), unlimited=result)
+        limited = fit_within_limit(table, banks, settings, looked_at=tasks_looked_at(space))
+        result = replace(limited, unlimited=result)
+    if settings is not setup.study.fit:
+        told = f"The passes have no log-probs; confidence is measured by {', '.join(settings.signals)}."
+        result = replace(result, notes=(*result.notes, told))
     result = replace(result, passes=passes_digest(Ledger(space.ledger), "fit"))
     result = replace(result, made_of=fit_digest(setup, result, study_clusters(space, setup)))
-    if settings.harm_limit is not None and result.made_of not in harm_choices(space.events):
+    if settings.certifies and result.made_of not in harm_choices(space.events):
         log_event(space.events, CHOSE, "", now(), made_of=result.made_of)
     write_json(space.fit, to_fields(result))
     return result
@@ -158,7 +147,7 @@ def fit_digest(setup: StudySetup, fitted: FitResult, clusters: Clusters) -> str:
     return digest_of(
         {
             "found": to_fields(replace(fitted, made_of="")),
-            "settings": msgspec.to_builtins(study.fit),
+            "settings": settings_fields(study.fit),
             "banks": {name: msgspec.to_builtins(study.sources[name]) for name in setup.banks},
             "rows": [item.id for item in setup.splits.fit],
             "seeds": study.seeds,
@@ -228,20 +217,40 @@ async def verify_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock
 async def open_test_side(
     space: Workspace, setup: StudySetup, model: Model, on_progress: OnProgress, *, retry_failed: bool = False
 ) -> Lock:
-    """Verify the lock, log that the test side is opened, and record it."""
+    """Verify the lock, log that the test side is opened, and record it.
+
+    If the test side is recorded as it would be today, nothing is decoded or logged.
+    """
+    if await is_finished(space, setup, model, retry_failed):
+        return read_lock(space.lock)
     lock = await verify_lock(space, setup, model)
     if not setup.splits.test:
         raise UsageError(f"{setup.benchmark.name} has no rows on the test side")
-    await refuse_senseless_logprobs(setup, model)
+    plan = await plan_signals(setup, model)
     opened = [
         event.event for event in events_of(space.events, lock.lock) if event.event in (OPENED, RECORDED)
     ]
     resumes = bool(opened) and (retry_failed or opened[-1] == OPENED)
     log_event(space.events, WENT_ON if resumes else OPENED, lock.lock, now())
-    recording = recording_of(setup, "test", retry_failed=retry_failed)
+    recording = recording_of(setup, "test", retry_failed=retry_failed, signals=plan.signals)
     ledger = await fill(space, setup, model, recording, on_progress, earlier_ledger(space, setup))
     log_event(space.events, RECORDED, lock.lock, now(), passes=passes_digest(ledger, "test"))
     return lock
+
+
+async def is_finished(space: Workspace, setup: StudySetup, model: Model, retry_failed: bool) -> bool:
+    """Whether the whole test side was recorded under this lock and would be the same today.
+
+    Raises `LockError` if something moved; the endpoint is not asked whether it still replies the same.
+    """
+    lock, ledger = read_lock(space.lock), Ledger(space.ledger)
+    last = events_of(space.events, lock.lock)[-1]
+    if last.event != RECORDED or last.passes != passes_digest(ledger, "test"):
+        return False
+    if retry_failed and any(row.record.status == "failed" for row in side_rows(ledger, "test")):
+        return False
+    refuse_moved(lock, setup, model.traits, lock.model.probe, ledger)
+    return not await outdated(recording_of(setup, "test"), ledger, model.traits.fingerprint)
 
 
 def now() -> str:

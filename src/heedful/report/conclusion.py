@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from heedful.evaluation.arm_results import BASELINE
 from heedful.evaluation.evaluate import Alternative, Evaluation
 from heedful.report.phrases import called, change, p_value, percent, points, share
 from heedful.stats.intervals import Interval
@@ -24,6 +25,7 @@ def conclude(evaluation: Evaluation) -> Conclusion:
     tone: Tone = "none" if not paired.clear else "gain" if paired.delta.value > 0 else "loss"
     further = [
         _verdict(evaluation, tone),
+        _harm(evaluation),
         _against_retrieval(evaluation),
         _against_controls(evaluation),
         _without_limit(evaluation),
@@ -71,15 +73,39 @@ def _verdict(evaluation: Evaluation, tone: Tone) -> str:
     story = evaluation.lock.fit
     if idle(evaluation.lock.policy):
         certificate = story.certificate
-        if certificate is None or not certificate.path:
+        if certificate is None or not any(one.path for one in story.certificates):
             return "No policy with memory did better on the fit side in cross-validation."
+        promise = (
+            "not to lose accuracy"
+            if certificate.limit is None
+            else f"to hurt at most {percent(certificate.limit)} of answers"
+        )
         return (
-            f"No policy could be certified to hurt at most {percent(certificate.limit)} of answers "
-            f"({certificate.confidence:.0%} confidence), so the baseline was chosen."
+            f"No policy could be certified {promise} ({certificate.confidence:.0%} confidence), so the "
+            "baseline was chosen."
         )
     if tone == "none":
         return f"No gain is shown: with {evaluation.tasks} questions, the difference is not significant."
     return "Memory made the answers worse under this policy." if tone == "loss" else ""
+
+
+def _harm(evaluation: Evaluation) -> str:
+    """What the test side proves about harm by itself, against both references."""
+    if idle(evaluation.lock.policy):
+        return ""
+    harm, noise = evaluation.harm.heedful, evaluation.harm.of(BASELINE).independent
+    sentence = (
+        f"Compared with the recorded first pass, which a rollback reuses, it hurt {harm.shared.hurts} of "
+        f"{harm.shared.tasks} questions: at most {percent(harm.shared.upper)}, by the test side alone, with "
+        "95% confidence."
+    )
+    if harm.independent is None or noise is None:
+        return sentence
+    return (
+        f"{sentence} Compared with an independent decode of the same prompt ({evaluation.harm.reference}), "
+        f"it hurt {harm.independent.hurts} (at most {percent(harm.independent.upper)}), and the first pass "
+        f"itself {noise.hurts}, which is the noise of decoding."
+    )
 
 
 def _against_retrieval(evaluation: Evaluation) -> str:

@@ -31,7 +31,10 @@ def main_table(evaluation: Evaluation) -> ReportTable:
     oracle = evaluation.oracle
     blank = ("",) * (len(MAIN_HEAD) - 2)
     rows = [_arm_row(arm, arm.name == "baseline") for arm in evaluation.arms]
-    bounds = {"oracle of the policy": oracle.routed, "oracle of all banks": oracle.all_banks}
+    bounds = {
+        "oracle of the policy": oracle.routed,
+        "oracle of the banks that a policy could ask": oracle.all_banks,
+    }
     rows += [(name, share(bound), *blank) for name, bound in bounds.items()]
     closed = (
         ""

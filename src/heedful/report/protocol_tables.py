@@ -1,16 +1,14 @@
-"""The tables about how the study was run: cost, lock, event log, fit and certificate."""
+"""The tables about how the study was run: cost, lock, event log and fit."""
 
 from heedful.evaluation.cost import Spend
 from heedful.evaluation.evaluate import Evaluation
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.events import OPENED
-from heedful.protocol.fit_result import HarmCertificate
+from heedful.protocol.grading_check import warning_lines
 from heedful.report.phrases import (
     duration,
-    p_value,
     percent,
     plain,
-    policy_brief,
     policy_words,
     signed,
     times,
@@ -20,7 +18,8 @@ from heedful.report.report_table import ReportTable
 
 def alarms(evaluation: Evaluation) -> list[str]:
     """What a reader must know before the result."""
-    sentences = []
+    warnings = () if evaluation.words is None else evaluation.words.warnings
+    sentences = [line for warning in warnings for line in warning_lines(warning)]
     if evaluation.openings > 1:
         sentences.append(
             f"The test side was opened {evaluation.openings} times. Only the first opening is a test of the "
@@ -160,8 +159,8 @@ def fit_table(evaluation: Evaluation) -> ReportTable:
         title="How the policy was chosen",
         note=(
             f"{story.kind}, chosen out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
-            f"Objective (accuracy minus the cost of calls): {plain(story.objective, 4)} on the rows it was "
-            f"tuned on, {plain(story.held_out_objective, 4)} on held-out folds; optimism "
+            f"Objective (accuracy minus the cost of calls): {plain(story.objective, 4)} on these rows, "
+            f"{plain(story.held_out_objective, 4)} on fit rows it was not tuned on; optimism "
             f"{signed(story.optimism, 4)}. The table lists the best kinds by cross-validation."
         ),
         head=("Kind", "Objective", "Accuracy", "Calls"),
@@ -172,63 +171,7 @@ def fit_table(evaluation: Evaluation) -> ReportTable:
     )
 
 
-def certificate_table(evaluation: Evaluation) -> ReportTable | None:
-    """The harm limit and the path of tests; None for a study without a limit."""
-    certificate = evaluation.lock.fit.certificate
-    if certificate is None:
-        return None
-    return ReportTable(
-        name="certificate",
-        title="Harm certificate",
-        note=certificate_words(certificate) + _chosen_again(evaluation.lock.choices),
-        head=(
-            "Policy, safest first",
-            "Objective",
-            "Hurts, choosing rows",
-            "Hurts, certifying rows",
-            "p",
-            "Certified",
-        ),
-        rows=tuple(
-            (
-                policy_brief(step.policy),
-                plain(step.objective, 4),
-                f"{step.hurts_chosen_on} of {certificate.chosen_on}",
-                f"{step.hurts} of {certificate.tested_on}",
-                p_value(step.p_value),
-                "yes" if step.certified else "no",
-            )
-            for step in certificate.path
-        ),
-        marked=frozenset(at for at, step in enumerate(certificate.path) if step.certified),
-        empty="no policy was tested",
-    )
-
-
-def certificate_words(certificate: HarmCertificate) -> str:
-    """What certified means, and how many policies were certified."""
-    passed = sum(step.certified for step in certificate.path)
-    return (
-        f"Harm limit {percent(certificate.limit)} of answers at {certificate.confidence:.0%} confidence. "
-        f"Policies and their order were fixed on {certificate.chosen_on} fit rows and tested on "
-        f"{certificate.tested_on} others; {passed} of {len(certificate.path)} were certified. Certified "
-        "means: if the policy hurt more answers than the limit allows, the probability of seeing so few "
-        f"hurts would be at most {1 - certificate.confidence:.0%}. Testing stops at the first failure, so "
-        "this holds for all certified policies together."
-    )
-
-
 def _policies(evaluation: Evaluation, scored: int) -> str:
     """How many policies were scored; if the lock did not count them, those on its path."""
     least = "" if evaluation.lock.fit.policies else "at least "
     return f"{least}{scored:,} policies"
-
-
-def _chosen_again(choices: int) -> str:
-    """A sentence about repeated choices: each is another chance to be certified by luck."""
-    if choices < 2:
-        return ""
-    return (
-        f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each "
-        "was another chance to be certified, so the confidence is lower than stated."
-    )

@@ -1,9 +1,44 @@
-"""The tables about rows and entries: accuracy by confidence, coverage, helps and hurts by entry."""
+"""The tables about rows and entries: changed rows, accuracy by confidence, coverage, effects of entries."""
 
 from heedful.evaluation.components import SIGNAL
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.phrases import p_value, plain, share, signed
 from heedful.report.report_table import ReportTable
+
+CHANGES_SHOWN = 200
+
+
+def changes_table(evaluation: Evaluation) -> ReportTable | None:
+    """The rows that the policy spoiled or mended, in words; None if the report shows no texts."""
+    if evaluation.words is None:
+        return None
+    shown = evaluation.words.changes[:CHANGES_SHOWN]
+    more = len(evaluation.words.changes) - len(shown)
+    return ReportTable(
+        name="changes",
+        title="Answers that memory changed",
+        note=(
+            "Test side, the locked policy against the model without memory. Spoiled: right without memory, "
+            "wrong in the end; mended: the reverse. heedful study rows shows every row of every arm."
+            + (f" {more} further rows are left out." if more else "")
+        ),
+        head=("Row", "Effect", "Question", "Right answer", "Without memory", "In the end", "Recalled"),
+        rows=tuple(
+            (
+                row.task,
+                row.effect,
+                row.question,
+                " | ".join(row.targets),
+                row.first_answer,
+                f"{row.final_answer} ({row.source})",
+                " · ".join(entry.text or entry.id for entry in row.entries),
+            )
+            for row in shown
+        ),
+        warned=frozenset(at for at, row in enumerate(shown) if row.effect == "spoiled"),
+        words=frozenset(range(1, 7)),
+        empty="the policy changed no answer from wrong to right or from right to wrong",
+    )
 
 
 def bins_table(evaluation: Evaluation) -> ReportTable:
@@ -44,6 +79,7 @@ def coverage_table(evaluation: Evaluation) -> ReportTable:
 
 def entries_table(evaluation: Evaluation) -> ReportTable:
     """The entries with the largest net effect."""
+    texts = {} if evaluation.words is None else evaluation.words.entries
     recalled = ", ".join(f"{one.bank} {one.recalled}" for one in evaluation.entries)
     return ReportTable(
         name="entries",
@@ -56,7 +92,7 @@ def entries_table(evaluation: Evaluation) -> ReportTable:
         head=("Entry", "Bank", "Rows", "Helps", "Hurts", "HH", "p"),
         rows=tuple(
             (
-                one.entry,
+                texts.get((one.bank, one.entry), one.entry),
                 one.bank,
                 str(one.rows),
                 str(one.helps),

@@ -8,15 +8,17 @@ from typing import Any
 from heedful.decisions import policy_fields, without_trees
 from heedful.evaluation.arm_results import Arm, PairedChange
 from heedful.evaluation.evaluate import Evaluation
+from heedful.evaluation.families import FamilyResult
+from heedful.evaluation.limits import LimitResult
 from heedful.protocol.crossfit_file import crossfit_fields
 from heedful.report.conclusion import conclude
-from heedful.report.phrases import policy_words
+from heedful.report.phrases import policy_brief, policy_words
 from heedful.report.protocol_tables import model_name
 from heedful.stats.intervals import Interval
 
 
 def summarise(evaluation: Evaluation) -> dict[str, Any]:
-    """The report as an object; programs may rely on the keys down to `crossfit`."""
+    """The report as an object; programs may rely on the keys down to `families`."""
     mine = evaluation.heedful
     return {
         "arms": {arm.name: _arm(arm) for arm in evaluation.every_arm},
@@ -28,8 +30,22 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "rerun_calls": evaluation.cost.rerun.calls,
         "test_openings": evaluation.openings,
         "crossfit": None if evaluation.crossfit is None else crossfit_fields(evaluation.crossfit),
+        "harm_upper": evaluation.harm.heedful.shared.upper,
+        "families": {family.name: _family(family) for family in evaluation.families},
         **_identity(evaluation),
         **_details(evaluation),
+        **_words(evaluation),
+    }
+
+
+def _words(evaluation: Evaluation) -> dict[str, Any]:
+    """What the report shows of the user's own texts; nothing for a report without texts."""
+    words = evaluation.words
+    if words is None:
+        return {}
+    return {
+        "warnings": [asdict(warning) for warning in words.warnings],
+        "changes": [asdict(row) for row in words.changes],
     }
 
 
@@ -56,10 +72,22 @@ def _identity(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _details(evaluation: Evaluation) -> dict[str, Any]:
-    oracle, isolation, story = evaluation.oracle, evaluation.isolation, evaluation.lock.fit
+    oracle, isolation, lock = evaluation.oracle, evaluation.isolation, evaluation.lock
+    story = lock.fit
     return {
         "oracles": {"routed": _interval(oracle.routed), "all_banks": _interval(oracle.all_banks)},
         "gap_close_all": oracle.gap_close_all,
+        "harm": {
+            "independent_decode": evaluation.harm.reference,
+            "arms": {
+                one.arm: {
+                    "shared": asdict(one.shared),
+                    "independent": None if one.independent is None else asdict(one.independent),
+                }
+                for one in evaluation.harm.arms
+            },
+        },
+        "limits": [_limit(one) for one in evaluation.limits],
         "alternatives": [
             {"arm": one.arm.name, "kind": one.kind, **_paired(one.paired)} for one in evaluation.alternatives
         ],
@@ -92,7 +120,8 @@ def _details(evaluation: Evaluation) -> dict[str, Any]:
         "cost": asdict(evaluation.cost),
         "fit": {
             "policies": story.policies,
-            "rows": story.rows,
+            "rows": lock.choosing_rows,
+            "certifying_rows": None if story.certificate is None else story.certificate.tested_on,
             "objective": story.objective,
             "held_out_objective": story.held_out_objective,
             "optimism": story.optimism,
@@ -128,6 +157,37 @@ def _arm(arm: Arm) -> dict[str, Any]:
         "consulted": arm.consulted,
         "tokens_per_task": arm.tokens,
         "seconds_per_task": arm.seconds,
+    }
+
+
+def _family(family: FamilyResult) -> dict[str, Any]:
+    arm = family.arm
+    return {
+        "accuracy": arm.accuracy.value,
+        "helps": arm.paired.helps,
+        "hurts": arm.paired.hurts,
+        "calls": arm.calls,
+        "certified_limit": family.certified_limit,
+        "harm_upper": family.harm.upper,
+        "delta": _interval(arm.paired.delta),
+        "mcnemar_p": arm.paired.p,
+        "held_out_accuracy": family.held_out,
+        "kind": family.kind,
+        "policy_in_words": policy_words(arm.policy),
+        "locked": family.locked,
+    }
+
+
+def _limit(result: LimitResult) -> dict[str, Any]:
+    preview = result.preview
+    return {
+        "limit": preview.limit,
+        "own": preview.own,
+        "policy": None if preview.policy is None else policy_brief(preview.policy),
+        "certifying_rows": preview.tested_on,
+        "hurts": None if preview.test is None else preview.test.hurts,
+        "gain": preview.gain,
+        "test": None if result.arm is None else _arm(result.arm),
     }
 
 

@@ -6,8 +6,17 @@ from typing import Any
 
 from heedful.evaluation.evaluate import Evaluation, evaluate
 from heedful.evaluation.study_data import read_study_data
+from heedful.protocol.study_texts import read_own_texts
 from heedful.protocol.workspace import Workspace, write_json, write_text
-from heedful.report import comparison_tables, figures, protocol_tables, row_tables, signal_tables
+from heedful.report import (
+    certificate_tables,
+    comparison_tables,
+    figures,
+    harm_tables,
+    protocol_tables,
+    row_tables,
+    signal_tables,
+)
 from heedful.report.conclusion import Conclusion, conclude
 from heedful.report.crossfit_table import crossfit_table
 from heedful.report.latex import latex_report
@@ -26,8 +35,14 @@ SHORT = {
     "Helps": "helps",
     "Hurts": "hurts",
     "Calls": "calls",
+    "Tokens": "tokens",
 }
 """Columns of the main table for a terminal."""
+FEWEST_QUESTIONS = 100
+LEFT_OUT = (
+    f"With fewer than {FEWEST_QUESTIONS} test questions, comparisons of components, signals, thresholds and "
+    "calibration show noise only, so the report leaves them out; report.json has their numbers."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +52,12 @@ class StudyReport:
     """The result and the main table for a terminal."""
 
 
-def write_report(space: Workspace) -> StudyReport:
-    """Evaluate a study from its ledger, lock and journal, and write its report into its folder."""
-    evaluation = evaluate(read_study_data(space))
+def write_report(space: Workspace, *, texts: bool = True) -> StudyReport:
+    """Evaluate a study from its ledger, lock and journal, and write its report into its folder.
+
+    `texts`: show the user's own questions, answers and entries, if they are in the folder.
+    """
+    evaluation = evaluate(read_study_data(space, read_own_texts(space) if texts else None))
     conclusion, summary = conclude(evaluation), summarise(evaluation)
     title = f"{evaluation.lock.study}: heedful report"
     paragraphs, tables = _paragraphs(evaluation, conclusion), _tables(evaluation)
@@ -56,16 +74,27 @@ def write_report(space: Workspace) -> StudyReport:
 def _paragraphs(evaluation: Evaluation, conclusion: Conclusion) -> list[str]:
     lock = evaluation.lock
     paragraphs = [*protocol_tables.alarms(evaluation), conclusion.headline, *conclusion.further]
+    if is_small(evaluation):
+        paragraphs.append(LEFT_OUT)
     paragraphs.append(f"The policy: {policy_words(lock.policy)}")
     if lock.notes.strip():
         paragraphs.append(f"Explored before this study: {lock.notes.strip()}")
     return paragraphs
 
 
+def is_small(evaluation: Evaluation) -> bool:
+    """Whether comparisons of parts and signals would show noise only."""
+    return evaluation.tasks < FEWEST_QUESTIONS
+
+
 def _tables(evaluation: Evaluation) -> list[ReportTable]:
     """The tables of the Markdown and LaTeX reports."""
+    if is_small(evaluation):
+        return [main_table(evaluation), protocol_tables.cost_table(evaluation)]
     tables = (
         main_table,
+        harm_tables.families_table,
+        harm_tables.harm_table,
         comparison_tables.alternatives_table,
         comparison_tables.components_table,
         comparison_tables.stages_table,
@@ -75,16 +104,35 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         comparison_tables.significance_table,
         protocol_tables.cost_table,
     )
-    crossfit = crossfit_table(evaluation)
-    main, *others = (table(evaluation) for table in tables)
-    return [main, *([crossfit] if crossfit else []), *others]
+    crossfit, limits = crossfit_table(evaluation), certificate_tables.limits_table(evaluation)
+    main, families, harm, *others = (table(evaluation) for table in tables)
+    kept = (main, crossfit, families, harm, limits, *others)
+    return [table for table in kept if table is not None]
 
 
 def _sections(evaluation: Evaluation) -> list[Section]:
     """The sections of the page below the first screen."""
+    changes = row_tables.changes_table(evaluation)
     crossfit = crossfit_table(evaluation)
+    first: list[Section] = [(table.title, (table,)) for table in (changes, crossfit) if table is not None]
+    last: list[Section] = [
+        ("Cost", (protocol_tables.cost_table(evaluation),)),
+        ("Protocol", _protocol(evaluation)),
+    ]
+    if is_small(evaluation):
+        entries: Section = ("Entries", (row_tables.entries_table(evaluation), LEFT_OUT))
+        return [*first, entries, *last]
+    return [*first, *_comparisons(evaluation), *last]
+
+
+def _comparisons(evaluation: Evaluation) -> list[Section]:
+    """The sections that compare parts and signals."""
     return [
-        *([(crossfit.title, (crossfit,))] if crossfit else []),
+        ("Families", (harm_tables.families_table(evaluation),)),
+        (
+            "Harm",
+            (harm_tables.harm_table(evaluation), certificate_tables.limits_table(evaluation)),
+        ),
         ("Stronger alternatives", (comparison_tables.alternatives_table(evaluation),)),
         (
             "Components",
@@ -117,8 +165,6 @@ def _sections(evaluation: Evaluation) -> list[Section]:
             ),
         ),
         ("Significance ledger", (comparison_tables.significance_table(evaluation),)),
-        ("Cost", (protocol_tables.cost_table(evaluation),)),
-        ("Protocol", _protocol(evaluation)),
     ]
 
 
@@ -126,7 +172,7 @@ def _protocol(evaluation: Evaluation) -> Sequence[Part]:
     return (
         *evaluation.lock.fit.notes,
         protocol_tables.journal_table(evaluation),
-        protocol_tables.certificate_table(evaluation),
+        *certificate_tables.certificate_tables(evaluation),
         protocol_tables.fit_table(evaluation),
         protocol_tables.locked_table(evaluation),
     )

@@ -9,7 +9,8 @@ from heedful.errors import UsageError
 from heedful.types import Decode, Task, ToolCall
 
 _AMOUNT = re.compile(r"(?P<sign>-?)[$€£]? ?(?P<amount>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)")
-THINKING = re.compile(r"<think>.*?(</think>|\Z)\s*", re.DOTALL)
+THINKING = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*|.*?</think(?:ing)?>\s*", re.DOTALL)
+"""A think block at the start of a reply; chat templates may put its opening tag into the prompt."""
 
 
 def refuse_bad_pattern(task: Task) -> None:
@@ -44,17 +45,24 @@ def _arguments(call: ToolCall) -> object:
         return call.arguments
 
 
-def _answer_span(text: str, pattern: str | None) -> tuple[int, int]:
+def without_thinking(text: str) -> str:
+    """A reply without the think block at its start."""
     thought = THINKING.match(text)
-    start = thought.end() if thought else 0
+    return text[thought.end() :] if thought else text
+
+
+def _answer_span(text: str, pattern: str | None) -> tuple[int, int]:
+    start = len(text) - len(without_thinking(text))
     if pattern is None:
         return _trimmed(text, start, len(text))
     match = None
-    for match in re.compile(pattern).finditer(text, start):  # noqa: B007 - the last match counts
+    for match in re.compile(pattern).finditer(text[start:]):  # noqa: B007 - the last match counts
         pass
     if match is None:
         return (0, 0)
-    return _trimmed(text, *match.span(1 if match.re.groups else 0))
+    named = "answer" in match.re.groupindex
+    first, last = match.span("answer" if named else 1 if match.re.groups else 0)
+    return _trimmed(text, start + first, start + last)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The confidence of a pass: higher always means surer."""
 
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -7,16 +8,21 @@ from dataclasses import dataclass, replace
 from math import exp
 from typing import Literal
 
-from heedful.errors import LogprobError, PolicyError
+from heedful.errors import LogprobError, PolicyError, SignalError
 from heedful.plugins import Registry
 from heedful.types import LEAST_SURE, Attempt, Decode, Message, Prompt, Task, Token, Traits
 
-from .answer import THINKING, same_answer
+from .answer import THINKING, same_answer, without_thinking
 
 Need = Literal["nothing", "logprobs", "top_logprobs"]
 AGREEMENT_SAMPLES = 3
 AGREEMENT_TEMPERATURE = 0.7
 CHECK_QUESTION = "Is that answer correct? Reply with one word, yes or no."
+STATED_QUESTION = (
+    "How likely is it that your answer is right? Reply with a number from 0 to 100 and nothing else."
+)
+STATED_TOKENS = 64
+"""At least; a model that thinks first gets as many as for an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,8 @@ class Signal:
     """Computes the confidence from the pass and the replies to this signal's own questions."""
     questions: Callable[[Task, Attempt], tuple[Prompt, ...]] = lambda task, attempt: ()
     extra_calls: int = 0
+    threshold: float = -0.1
+    """Consult below this confidence, if nobody fitted a threshold."""
 
     def supported_by(self, traits: Traits) -> bool:
         has = {"nothing": True, "logprobs": traits.logprobs, "top_logprobs": traits.top_logprobs >= 2}
@@ -67,7 +75,8 @@ def answer_tokens(decode: Decode) -> list[Token]:
 
 def _offset(decode: Decode) -> int | None:
     """Where the text starts in the joined tokens (a server may trim spaces); None: not found."""
-    offset = "".join(token.text for token in decode.tokens).find(decode.text)
+    # the last occurrence: tokens may begin with reasoning that is not in the text
+    offset = "".join(token.text for token in decode.tokens).rfind(decode.text)
     return None if offset < 0 else offset
 
 
@@ -100,12 +109,16 @@ _SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
+_THRESHOLDS = {"mean": -0.1, "sum": -2.0, "first": -0.1, "min": -1.0, "median": -0.01, "p10": -0.5}
+"""By summary: typical limits between sure and unsure; a study fits better ones."""
+
+
 def _of_logprobs(name: str, pick: Callable[[Decode], list[Token]], summary: str) -> Signal:
     def measure(decode: Decode, replies: Sequence[Decode]) -> float:
         check_logprobs(decode)
         return _summary(summary, pick(decode))
 
-    return Signal(name=name, needs="logprobs", measure=measure)
+    return Signal(name=name, needs="logprobs", measure=measure, threshold=_THRESHOLDS[summary])
 
 
 def _summary(name: str, tokens: Sequence[Token]) -> float:
@@ -149,23 +162,65 @@ def _ptrue(decode: Decode, replies: Sequence[Decode]) -> float:
             weight[word] += exp(logprob)
     if total := sum(weight.values()):
         return weight["yes"] / total
-    return float(reply.text.strip().casefold().startswith("yes"))
+    verdict = re.match(r"\W*(yes|no)\b", without_thinking(reply.text), re.IGNORECASE)
+    if verdict is None:
+        raise SignalError(f"{reply.model} replied {reply.text[:40]!r} instead of yes or no")
+    return float(verdict[1].casefold() == "yes")
+
+
+def _stated_question(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
+    reply = Message(role="assistant", content=without_thinking(attempt.decode.text))
+    question = Message(role="user", content=STATED_QUESTION)
+    messages = (*attempt.prompt.messages, reply, question)
+    return (Prompt(messages=messages, max_tokens=max(STATED_TOKENS, task.max_tokens)),)
+
+
+def _stated(decode: Decode, replies: Sequence[Decode]) -> float:
+    """The number that the model states, as a share: 85, 85% and 0.85 are the same."""
+    reply = replies[0]
+    number = re.search(r"\d+(?:\.\d+)?|\.\d+", without_thinking(reply.text))
+    value = -1.0 if number is None else float(number[0])
+    if number is not None and "." in number[0] and value <= 1 and "%" not in reply.text:
+        return value
+    if not 0 <= value <= 100:
+        raise SignalError(f"{reply.model} replied {reply.text[:40]!r} instead of a number from 0 to 100")
+    return value / 100
 
 
 _OWN: dict[str, Signal] = {
     **{name: _of_logprobs(name, said_tokens, name) for name in _SUMMARIES},
     **{f"answer_{name}": _of_logprobs(f"answer_{name}", answer_tokens, name) for name in _SUMMARIES},
-    "margin": Signal(name="margin", needs="top_logprobs", measure=_margin),
+    "margin": Signal(name="margin", needs="top_logprobs", measure=_margin, threshold=3.0),
     "agreement": Signal(
         name="agreement",
         needs="nothing",
         measure=_agreement,
         questions=_samples,
         extra_calls=AGREEMENT_SAMPLES,
+        threshold=0.9,
     ),
-    "ptrue": Signal(name="ptrue", needs="nothing", measure=_ptrue, questions=_truth_check, extra_calls=1),
+    "ptrue": Signal(
+        name="ptrue",
+        needs="nothing",
+        measure=_ptrue,
+        questions=_truth_check,
+        extra_calls=1,
+        threshold=0.5,
+    ),
+    "stated": Signal(
+        name="stated",
+        needs="nothing",
+        measure=_stated,
+        questions=_stated_question,
+        extra_calls=1,
+        threshold=0.8,
+    ),
 }
 SIGNALS: Registry[Signal] = Registry("heedful.signals", _OWN, fits=lambda part: isinstance(part, Signal))
+
+
+WITHOUT_LOGPROBS = "agreement"
+"""The signal to use if nobody chose one and the endpoint returns no log-probs."""
 
 
 def signal_named(name: str) -> Signal:

@@ -55,7 +55,7 @@ def refuse_infeasible(
     if looks_at_confidence(policy) and not signal.supported_by(traits):
         raise PolicyError(
             f"the signal {signal.name!r} needs {signal.needs}, which {traits.name} does not return; "
-            "choose agreement or ptrue, or run heedful probe to see what it supports"
+            "choose agreement, ptrue or stated, or run heedful probe to see what it supports"
         )
 
 

@@ -25,21 +25,29 @@ def binomial_p_value(hurts: int, n: int, limit: float) -> float:
     return float(bdtr(hurts, n, limit))
 
 
-def certify_in_order(hurts: Sequence[int], n: int, limit: float, confidence: float) -> int:
-    """How many policies, starting from the first, are certified to hurt at most `limit` of tasks.
+def no_loss_p_value(helps: int, hurts: int) -> float:
+    """P(Binomial(helps + hurts, ½) ≤ hurts): the p-value of H0, that a policy hurts as often as it helps.
 
-    `hurts` counts, for each policy in order, the tasks hurt among the same n. Fixed-sequence
-    testing: each policy is tested at level 1 − confidence, and testing stops at the first failure, so
-    no correction for the number of policies is needed. The family-wise error is controlled: the
-    probability that any certified policy hurts more than `limit` is at most 1 − confidence. This holds
-    only if the policies and their order were fixed on rows other than the n tested here, and if these
-    are independent draws from the population of tasks (so one row per task, not one per seed).
+    It is small if so few hurts among the changed grades would be surprising for a policy that does not
+    gain accuracy (the one-sided sign test).
     """
-    check_level(confidence)
-    if len(hurts) == 0:
-        raise UsageError("there are no policies to certify: give the hurts of at least one")
-    p_values = [binomial_p_value(count, n, limit) for count in hurts]
-    return sum(1 for _ in takewhile(lambda p: p <= 1 - confidence, p_values))
+    if helps < 0 or hurts < 0:
+        raise UsageError(f"helps and hurts must be counts, not {helps} and {hurts}")
+    return float(bdtr(hurts, helps + hurts, 0.5))
+
+
+def certify_in_order(p_values: Sequence[float], error: float) -> int:
+    """How many hypotheses, starting from the first, are rejected in fixed-sequence testing.
+
+    Each is tested at the level `error`, and testing stops at the first that is not rejected, so no
+    correction for their number is needed: the probability that any true hypothesis is rejected is at most
+    `error`. This holds only if the hypotheses and their order were fixed on rows other than those tested,
+    and if these are independent draws from the population of tasks (so one row per task, not one per seed).
+    """
+    check_level(1 - error)
+    if len(p_values) == 0:
+        raise UsageError("there is nothing to certify: give the p-value of at least one policy")
+    return sum(1 for _ in takewhile(lambda p: p <= error, p_values))
 
 
 def clopper_pearson(hits: int, n: int, level: float = 0.95, side: Side = "both") -> tuple[float, float]:
