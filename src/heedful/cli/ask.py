@@ -103,6 +103,7 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question, or each question of a file; memory is consulted only when the model is unsure."""
+    from heedful.cli.ask_file import read_tasks
     from heedful.cli.asking import (
         LockedOptions,
         PolicyOptions,
@@ -116,6 +117,9 @@ def ask(
     from heedful.types import TaskTemplate
 
     refuse_unclear(context, question, file)
+    scoped = scope_of(scope)
+    if file is not None:
+        read_tasks(file, TaskTemplate(), scoped)  # a bad file is found before a model is opened
     opened, journal = open_journal(store)
     run = RunOptions(patience=patience, explore=explore if journal is not None else 0.0)
     if study is not None or policy is not None:
@@ -159,9 +163,9 @@ def ask(
         )
         controller = own_controller(options, named, opened, journal, run)
     if file is not None:
-        _ask_file(controller, file, out, at_once, scope_of(scope), json)
+        _ask_file(controller, file, out, at_once, scoped, json)
         return
-    outcome = controller.answer_sync(controller.template.task(question, scope=scope_of(scope)))
+    outcome = controller.answer_sync(controller.template.task(question, scope=scoped))
     for fault in outcome.faults:
         say(f"heedful: survived a fault in {fault.stage}: {fault.error}")
     if json:
