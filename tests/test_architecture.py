@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "benchmarks": {"types", "errors", "ports", "memory", "plugins"},
     "protocol": {
         *("types", "errors", "extras", "ports", "records", "stages", "sources", "passes", "decisions"),
-        *("memory", "models", "benchmarks", "stats"),
+        *("memory", "models", "benchmarks", "stats", "priors"),
     },
     "experiments": {
         *("types", "errors", "ports", "records", "arms", "decisions", "sources", "memory"),

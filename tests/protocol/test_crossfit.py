@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from heedful.protocol.clusters import Clusters, QuestionCluster
 from heedful.protocol.crossfit import (
     PROCEDURE,
-    THRESHOLD,
     UNLIMITED,
     crossfit,
     fitted_policies,
@@ -17,6 +16,7 @@ from heedful.protocol.crossfit import (
     measure_rows,
 )
 from heedful.protocol.fit import fit
+from heedful.protocol.fit_result import PRIOR, THRESHOLD
 from heedful.protocol.harm import fit_within_limit
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import VALUE
@@ -94,12 +94,14 @@ def test_a_fold_is_fitted_as_the_study_is(rows: Table) -> None:
 
 
 def test_threshold_and_value_policies_are_judged_side_by_side(rows: Table) -> None:
-    settings = replace(SMALL, families=("gate", VALUE), folds=2)
+    settings = replace(SMALL, families=("gate", VALUE), folds=2, prior="number")
     found = fitted_policies(rows.rows(range(30)), ["bank"], settings)
-    assert list(found) == [PROCEDURE, THRESHOLD, VALUE]
+    assert set(found) == {PROCEDURE, THRESHOLD, VALUE, PRIOR}
     assert found[THRESHOLD].value is None
     assert found[VALUE].value is not None
-    assert found[PROCEDURE] in (found[THRESHOLD], found[VALUE])
+    assert found[PROCEDURE] in (found[THRESHOLD], found[VALUE], found[PRIOR])
+    assert found[PRIOR].value is not None
+    assert found[PRIOR].value.trees.origin == "number"
 
 
 def test_both_sides_are_joined_with_the_sources_that_both_have() -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from heedful.protocol.budget_scores import BudgetScore, expected_hurts, hurts_of
-from heedful.protocol.fit import held_out_score
+from heedful.protocol.fit import Tally, held_out_score
 from heedful.protocol.fit_result import BASELINE, PolicyKind
 from heedful.protocol.harm import certify, fit_within_limit, halves
 from heedful.protocol.ladders import agreement_ladder
@@ -74,7 +74,7 @@ def test_a_kind_without_hurts_is_trusted_less_among_like_kinds_that_have_many() 
         return BudgetScore(
             kind=kind,
             budget=0.0,
-            held_out=held_out_score(kind, [(50, 100, 100)], FitSettings()),
+            held_out=held_out_score(kind, [Tally(50, 100, 0, 100)], FitSettings()),
             hurts=hurts,
             changes=changes,
         )

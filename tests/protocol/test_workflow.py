@@ -379,7 +379,7 @@ def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(stu
 
 @pytest.mark.slow
 def test_a_value_policy_is_fitted_locked_tested_and_reported(study: Path) -> None:
-    study.write_text(QUICK.replace('families = ["gate", "choose"]', 'families = ["value"]'))
+    study.write_text(QUICK.replace('families = ["gate", "choose"]', 'families = ["value"]\nprior = "none"'))
     model = shelf_model()
     space, setup = through_lock(study, model)
     lock = read_lock(space.lock)
@@ -438,16 +438,21 @@ def test_a_study_to_reuse_must_have_a_ledger(study: Path, tmp_path: Path) -> Non
         through_lock(study, shelf_model())
 
 
-def test_a_value_policy_is_certified_locked_and_reported_beside_the_threshold_policy(study: Path) -> None:
-    text = QUICK.replace('families = ["gate", "choose"]', 'families = ["agree", "value"]\nharm_limit = 0.2')
-    study.write_text(text)
+@pytest.mark.parametrize(
+    ("prior", "untuned", "certified"), [("none", "agreement", "threshold"), ("number", "prior", "prior")]
+)
+def test_a_value_policy_is_certified_locked_and_reported_beside_the_threshold_policy(
+    study: Path, prior: str, untuned: str, certified: str
+) -> None:
+    families = f'families = ["agree", "value"]\nprior = "{prior}"\nharm_limit = 0.2'
+    study.write_text(QUICK.replace('families = ["gate", "choose"]', families))
     space, setup = through_lock(study, shelf_model())
     lock = read_lock(space.lock)
-    assert set(lock.fit.families) == {"threshold", "value"}
-    assert {one.ladder for one in lock.fit.certificates} == {"agreement", "value"}
+    assert set(lock.fit.families) == {certified, "value"}
+    assert {one.ladder for one in lock.fit.certificates} == {untuned, "value"}
     asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
-    families = write_report(space).summary["families"]
-    assert set(families) == {"threshold", "value", "threshold-certified", "value-certified"}
-    assert families["value-certified"]["certified_limit"] == 0.2
-    assert families["value-certified"]["helps"] > 0
-    assert families["value"]["certified_limit"] is None
+    found = write_report(space).summary["families"]
+    assert set(found) == {"threshold", "value", certified, f"{certified}-certified", "value-certified"}
+    assert found["value-certified"]["certified_limit"] == 0.2
+    assert found["value-certified"]["helps"] > 0
+    assert found["value"]["certified_limit"] is None

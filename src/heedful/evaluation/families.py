@@ -1,4 +1,4 @@
-"""The best threshold policy and the value policy side by side, as the lock holds them."""
+"""The best threshold policy, the value policy and the prior side by side, as the lock holds them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class FamilyResult:
     """The locked policy of one family on the test side."""
 
     name: str
-    """`threshold` or `value`; with `-certified` if it was chosen under the study's promise."""
+    """`threshold`, `value` or `prior`; with `-certified` if it was chosen under the study's promise."""
     kind: str
     arm: Arm
     harm: HarmBound

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heedful.protocol.fit import NO_LIMIT, folds_of, held_out_score, tune_within_budgets
+from heedful.protocol.fit import (
+    NO_LIMIT,
+    Tally,
+    folds_of,
+    held_out_score,
+    tally_of,
+    tune_within_budgets,
+)
 from heedful.protocol.fit_result import BASELINE, HeldOutScore, PolicyKind
 from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.study import FitSettings
@@ -50,9 +57,7 @@ def _hurt_clusters(replayer: Replayer, replayed: PolicyReplay) -> int:
 class Counts(NamedTuple):
     """What a policy did on some rows."""
 
-    right: int
-    calls: int
-    rows: int
+    tally: Tally
     hurts: int
     changes: int
 
@@ -71,21 +76,19 @@ def judge_within_budgets(table: Table, banks: Sequence[str], settings: FitSettin
         BudgetScore(
             kind=kind,
             budget=budget,
-            held_out=held_out_score(kind, [part[:3] for part in parts], settings),
+            held_out=held_out_score(kind, [part.tally for part in parts], settings),
             hurts=sum(part.hurts for part in parts),
             changes=sum(part.changes for part in parts),
         )
         for (kind, budget), parts in totals.items()
-        if sum(part.rows for part in parts) == len(table)
+        if sum(part.tally.rows for part in parts) == len(table)
     ]
 
 
 def _count(judge: Replayer, policy: Policy) -> Counts:
     replayed = judge.replay(policy)
     return Counts(
-        right=int(replayed.right.sum()),
-        calls=int(replayed.calls.sum()),
-        rows=len(judge.table),
+        tally=tally_of(replayed),
         hurts=_hurt_clusters(judge, replayed),
         changes=int(judge.changed(policy, replayed).sum()),
     )

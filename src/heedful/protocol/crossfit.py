@@ -11,7 +11,9 @@ import numpy as np
 
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.fit import cross_validate, tune
+from heedful.protocol.fit_result import family_name
 from heedful.protocol.harm import fit_within_limit
+from heedful.protocol.prior import study_prior
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import VALUE, FitSettings
 from heedful.protocol.table import Bools, Column, Ints, Table, cluster_folds, make_column
@@ -21,8 +23,8 @@ from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.paired import count_pairs
 from heedful.types import Policy, Side
 
-PROCEDURE, UNLIMITED, THRESHOLD = "heedful", "unlimited", "threshold"
-"""The study's own procedure, the one without its harm limit, and the best policy without estimators."""
+PROCEDURE, UNLIMITED = "heedful", "unlimited"
+"""The study's own procedure, and the one without its harm limit."""
 OnFold = Callable[[int, int], None]
 """Called with the number of finished folds and of all folds."""
 
@@ -78,16 +80,24 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 
 def crossfit(
-    table: Table, banks: Sequence[str], settings: FitSettings, folds: int, on_fold: OnFold
+    table: Table,
+    banks: Sequence[str],
+    settings: FitSettings,
+    folds: int,
+    on_fold: OnFold,
+    benchmark: str = "",
 ) -> dict[str, CrossfitRows]:
-    """Repeat the study's procedure for each fold on the rows outside it, and replay it inside."""
+    """Repeat the study's procedure for each fold on the rows outside it, and replay it inside.
+
+    `benchmark` is the one that a prior must not have seen.
+    """
     right: dict[str, Bools] = {}
     calls: dict[str, Ints] = {}
     policies: dict[str, list[Policy]] = {}
     parts = list(cluster_folds(table.clusters, folds, np.random.default_rng([settings.seed, 3])))
     for number, (rest, fold) in enumerate(parts, start=1):
         judge = Replayer(table.rows(fold))
-        for name, policy in fitted_policies(table.rows(rest), banks, settings).items():
+        for name, policy in fitted_policies(table.rows(rest), banks, settings, benchmark).items():
             done = judge.replay(policy)
             right.setdefault(name, np.zeros(len(table), dtype=bool))[fold] = done.right
             calls.setdefault(name, np.zeros(len(table), dtype=np.int64))[fold] = done.calls
@@ -99,18 +109,22 @@ def crossfit(
     }
 
 
-def fitted_policies(table: Table, banks: Sequence[str], settings: FitSettings) -> dict[str, Policy]:
+def fitted_policies(
+    table: Table, banks: Sequence[str], settings: FitSettings, benchmark: str = ""
+) -> dict[str, Policy]:
     """The policies that the study's procedure chooses on these rows, by name."""
-    kinds = [score.kind for score in cross_validate(table, banks, settings)]
-    tuned = tune(table, banks, settings)[0]
+    prior = study_prior(table, banks, settings, benchmark)
+    kinds = [score.kind for score in cross_validate(table, banks, settings, prior)]
+    tuned = tune(table, banks, settings, prior)[0]
     chosen = {PROCEDURE: tuned[kinds[0]].policy}
     if settings.certifies:
-        limited = fit_within_limit(table, banks, settings).policy
+        limited = fit_within_limit(table, banks, settings, prior).policy
         chosen = {PROCEDURE: limited, UNLIMITED: chosen[PROCEDURE]}
-    for name, fitted in ((THRESHOLD, False), (VALUE, True)):
-        family = [kind for kind in kinds if (kind.family == VALUE) == fitted]
-        if family and VALUE in settings.families:
-            chosen[name] = tuned[family[0]].policy
+    if VALUE in settings.families:
+        best: dict[str, Policy] = {}
+        for kind in kinds:
+            best.setdefault(family_name(kind), tuned[kind].policy)
+        chosen |= best
     return chosen
 
 

@@ -51,10 +51,12 @@ def crossfit_study(
     on_fold: OnFold,
 ) -> Crossfit:
     """Cross-fit a tested study on the joined rows of both sides, and write crossfit.json."""
-    banks = [name for name, kind in lock.kinds.items() if kind == "memory" and name in table.columns]
+    banks = settings.sources or [
+        name for name, kind in lock.kinds.items() if kind == "memory" and name in table.columns
+    ]
     arms = {
         name: measure_rows(table, rows, np.random.default_rng(int(lock.lock[:16], 16)))
-        for name, rows in crossfit(table, banks, settings, folds, on_fold).items()
+        for name, rows in crossfit(table, banks, settings, folds, on_fold, lock.benchmark).items()
     }
     result = Crossfit(
         procedure=arms.pop(PROCEDURE),

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from heedful.errors import UsageError
 from heedful.protocol.fit_result import (
+    PRIOR,
     THRESHOLD,
     VALUE,
     FamilyFit,
@@ -18,14 +20,16 @@ from heedful.protocol.fit_result import (
     rank_of,
 )
 from heedful.protocol.policy_grid import PERCENTILES, recipes, thresholds_of
-from heedful.protocol.replay import Replayer, Scores
+from heedful.protocol.replay import PolicyReplay, Replayer, Scores
 from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.protocol.table import Floats, Ints, Table, cluster_folds
 from heedful.protocol.value_fit import fit_value
+from heedful.stages.value import PER_UNIT
 from heedful.types import Policy
 
 LEADERS = 12
 """How many of the best kinds a fit result lists."""
+PRIOR_MARGINS = (0.0, 0.05, 0.1, 0.2, 0.3)
 NO_LIMIT = 1.0
 """The harm budget of a policy that may hurt every task."""
 
@@ -44,10 +48,13 @@ class TunedPolicy:
         return rank_of(self.objective, self.calls, self.kind)
 
 
-def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
-    """Choose the kind of policy by cross-validation, then its numbers on all rows of the table."""
-    scores = cross_validate(table, banks, settings)
-    tuned, policies = tune(table, banks, settings)
+def fit(table: Table, banks: Sequence[str], settings: FitSettings, prior: Policy | None = None) -> FitResult:
+    """Choose the kind of policy by cross-validation, then its numbers on all rows of the table.
+
+    `prior` is a value policy that was fitted on other studies.
+    """
+    scores = cross_validate(table, banks, settings, prior)
+    tuned, policies = tune(table, banks, settings, prior)
     best = fit_result(tuned[scores[0].kind], scores[0], scores, policies=policies, rows=len(table))
     return replace(best, families=best_families(scores, tuned))
 
@@ -55,12 +62,12 @@ def fit(table: Table, banks: Sequence[str], settings: FitSettings) -> FitResult:
 def best_families(
     scores: Sequence[HeldOutScore], tuned: Mapping[PolicyKind, TunedPolicy]
 ) -> dict[str, FamilyFit]:
-    """The best threshold policy and the best value policy by their held-out scores."""
+    """The best policy of each family by its held-out score."""
     best: dict[str, FamilyFit] = {}
     for score in sorted(scores, key=lambda score: score.rank):
         family = FamilyFit(policy=tuned[score.kind].policy, kind=score.kind, held_out=score)
         best.setdefault(family_name(score.kind), family)
-    return {name: best[name] for name in (THRESHOLD, VALUE) if name in best}
+    return {name: best[name] for name in (THRESHOLD, VALUE, PRIOR) if name in best}
 
 
 def fit_result(
@@ -79,36 +86,62 @@ def fit_result(
     )
 
 
-def cross_validate(table: Table, banks: Sequence[str], settings: FitSettings) -> list[HeldOutScore]:
+def cross_validate(
+    table: Table, banks: Sequence[str], settings: FitSettings, prior: Policy | None = None
+) -> list[HeldOutScore]:
     """Every kind of policy, tuned on all folds but one and scored on that fold; best first."""
-    totals: dict[PolicyKind, list[tuple[int, int, int]]] = {}
+    totals: dict[PolicyKind, list[Tally]] = {}
     for rest, fold in folds_of(table, settings):
         judge = Replayer(table.rows(fold))
-        for kind, tuned in tune(table.rows(rest), banks, settings)[0].items():
-            done = judge.replay(tuned.policy)
-            totals.setdefault(kind, []).append((int(done.right.sum()), int(done.calls.sum()), len(fold)))
+        for kind, tuned in tune(table.rows(rest), banks, settings, prior)[0].items():
+            totals.setdefault(kind, []).append(tally_of(judge.replay(tuned.policy)))
     scores = [held_out_score(kind, parts, settings) for kind, parts in totals.items()]
     return sorted(scores, key=lambda score: score.rank)
 
 
 def tune(
-    table: Table, banks: Sequence[str], settings: FitSettings
+    table: Table, banks: Sequence[str], settings: FitSettings, prior: Policy | None = None
 ) -> tuple[dict[PolicyKind, TunedPolicy], int]:
     """The best policy of every kind on these rows, and the number of policies scored."""
     best, policies = tune_within_budgets(table, banks, settings, (NO_LIMIT,))
     tuned = {kind: policy for (kind, _), policy in best.items()}
     if VALUE in settings.families and banks:
-        fitted = fitted_value(table, banks, settings)
+        fitted = fitted_value(table, banks, settings, prior)
         tuned[fitted.kind] = fitted
         policies += 1
+        if prior is not None:
+            best_margin = tuned_prior(table, prior, settings)
+            tuned[best_margin.kind] = best_margin
+            policies += len(PRIOR_MARGINS)
     return tuned, policies
 
 
-def fitted_value(table: Table, banks: Sequence[str], settings: FitSettings) -> TunedPolicy:
+def fitted_value(
+    table: Table, banks: Sequence[str], settings: FitSettings, prior: Policy | None = None
+) -> TunedPolicy:
     """The value policy over all banks, with its score on the rows it was fitted on."""
     replayer = Replayer(table)
-    policy = fit_value(replayer, Policy(sources=tuple(banks)), settings.cost, settings.seed)
+    known = None if prior is None or prior.value is None else prior.value.trees
+    policy = fit_value(
+        replayer,
+        Policy(sources=tuple(banks)),
+        settings.cost,
+        settings.seed,
+        unit=settings.unit,
+        prior=known,
+    )
     return scored_policy(replayer, policy, PolicyKind("none", VALUE, "", tuple(banks)), settings)
+
+
+def tuned_prior(table: Table, prior: Policy, settings: FitSettings) -> TunedPolicy:
+    """The prior with the margin that is best on these rows; nothing else of it is tuned."""
+    assert prior.value is not None, "a prior is a value policy"
+    replayer, kind = Replayer(table), PolicyKind(prior.first, PRIOR, "", prior.sources)
+    choices = [
+        scored_policy(replayer, replace(prior, value=replace(prior.value, margin=margin)), kind, settings)
+        for margin in PRIOR_MARGINS
+    ]
+    return min(choices, key=lambda choice: choice.rank)
 
 
 def scored_policy(replayer: Replayer, policy: Policy, kind: PolicyKind, settings: FitSettings) -> TunedPolicy:
@@ -119,9 +152,7 @@ def scored_policy(replayer: Replayer, policy: Policy, kind: PolicyKind, settings
 
 def score_on(replayer: Replayer, policy: Policy, kind: PolicyKind, settings: FitSettings) -> HeldOutScore:
     """The score of a policy on rows that it was not tuned on."""
-    done = replayer.replay(policy)
-    counts = int(done.right.sum()), int(done.calls.sum()), len(replayer.table)
-    return held_out_score(kind, [counts], settings)
+    return held_out_score(kind, [tally_of(replayer.replay(policy))], settings)
 
 
 def tune_within_budgets(
@@ -135,7 +166,7 @@ def tune_within_budgets(
         thresholds = thresholds_of(replayer, recipe.policy)
         scores = replayer.sweep(recipe.policy, thresholds)
         policies += len(thresholds)
-        objective, calls = objective_of(scores, len(table), settings.cost)
+        objective, calls = objective_of(scores, len(table), settings)
         order = np.lexsort((calls, -np.round(objective, 9)))
         hurts = scores.hurts[order]
         made: dict[int, TunedPolicy] = {}
@@ -208,10 +239,10 @@ def tune_gate(replayer: Replayer, banks: Sequence[str], signal: str) -> TunedGat
     return None if best is None else best[1]
 
 
-def objective_of(scores: Scores, n: int, cost: float) -> tuple[Floats, Floats]:
-    """Accuracy − λ·calls (eq. 1), and calls per task."""
-    calls = scores.calls / n
-    return np.asarray(scores.right / n - cost * calls), np.asarray(calls)
+def objective_of(scores: Scores, n: int, settings: FitSettings) -> tuple[Floats, Floats]:
+    """Accuracy − λ·cost (eq. 1), and calls per task."""
+    spent = scores.calls if settings.unit == "calls" else scores.tokens / PER_UNIT[settings.unit]
+    return np.asarray(scores.right / n - settings.cost * (spent / n)), np.asarray(scores.calls / n)
 
 
 def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]:
@@ -221,10 +252,27 @@ def folds_of(table: Table, settings: FitSettings) -> Iterator[tuple[Ints, Ints]]
     return cluster_folds(table.clusters, settings.folds, np.random.default_rng(settings.seed))
 
 
-def held_out_score(
-    kind: PolicyKind, parts: Sequence[tuple[int, int, int]], settings: FitSettings
-) -> HeldOutScore:
-    right, calls, n = (sum(part[place] for part in parts) for place in range(3))
+class Tally(NamedTuple):
+    """What a policy got right and spent on some rows."""
+
+    right: int
+    calls: int
+    tokens: int
+    rows: int
+
+
+def tally_of(done: PolicyReplay) -> Tally:
+    return Tally(
+        right=int(done.right.sum()),
+        calls=int(done.calls.sum()),
+        tokens=int(done.tokens.sum()),
+        rows=len(done.right),
+    )
+
+
+def held_out_score(kind: PolicyKind, parts: Sequence[Tally], settings: FitSettings) -> HeldOutScore:
+    right, calls, tokens, n = (sum(part[place] for part in parts) for place in range(4))
+    spent = calls if settings.unit == "calls" else tokens / PER_UNIT[settings.unit]
     return HeldOutScore(
-        kind=kind, objective=right / n - settings.cost * calls / n, accuracy=right / n, calls=calls / n
+        kind=kind, objective=right / n - settings.cost * spent / n, accuracy=right / n, calls=calls / n
     )

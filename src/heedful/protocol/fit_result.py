@@ -12,7 +12,7 @@ from heedful.errors import UsageError
 from heedful.protocol.workspace import read_json
 from heedful.types import Policy
 
-SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual", "value")
+SIMPLICITY = ("never", "always", "gate", "choose", "agree", "cascade", "dual", "prior", "value")
 """Families, simplest first: ties go to the simpler one."""
 T = TypeVar("T")
 
@@ -120,12 +120,13 @@ class HarmCertificate:
         return certified[-1] if self.promise == "harm" else certified[0]
 
 
-THRESHOLD, VALUE = "threshold", "value"
-"""The two ways to decide: the paper's thresholds and margins, or an estimate of the value."""
+THRESHOLD, VALUE, PRIOR = "threshold", "value", "prior"
+"""The ways to decide: the paper's thresholds and margins, or an estimate of the value by trees that were
+fitted on the study's own rows or on other studies only."""
 
 
 def family_name(kind: PolicyKind) -> str:
-    return VALUE if kind.family == VALUE else THRESHOLD
+    return kind.family if kind.family in (VALUE, PRIOR) else THRESHOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

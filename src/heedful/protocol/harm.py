@@ -20,6 +20,7 @@ from heedful.protocol.budget_scores import hurts_of
 from heedful.protocol.fit import NO_LIMIT, TunedPolicy, fit_result, score_on
 from heedful.protocol.fit_result import (
     BASELINE,
+    PRIOR,
     THRESHOLD,
     VALUE,
     FamilyFit,
@@ -80,7 +81,7 @@ def fit_within_limit(
     plain = score_on(Replayer(choosing), Policy(), BASELINE, settings)
     search = tuned_path(choosing, testing, banks, settings, plain.objective)
     by_value = VALUE in settings.families and bool(banks)
-    ladders = [own_ladder(choosing, testing, banks, settings) if by_value else search.ladder]
+    ladders = [own_ladder(choosing, testing, banks, settings, prior) if by_value else search.ladder]
     unseen = _unseen(table, looked_at)
     if by_value and prior is not None:
         ladders.append(prior_ladder(prior, unseen, settings))
@@ -161,7 +162,7 @@ def _families(
     ladders: Sequence[Ladder], candidates: Sequence[CertifiedPolicy], baseline: CertifiedPolicy
 ) -> dict[str, FamilyFit]:
     """The best certified policy of each family that was tested, or the baseline."""
-    tested = {VALUE if ladder.name in ("value", "prior") else THRESHOLD for ladder in ladders}
+    tested = {ladder.name if ladder.name in (VALUE, PRIOR) else THRESHOLD for ladder in ladders}
     return {
         name: min(
             (baseline, *(one for one in candidates if family_name(one.choice.kind) == name)),

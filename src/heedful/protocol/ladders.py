@@ -12,7 +12,7 @@ from typing import Literal
 from heedful.errors import UsageError
 from heedful.protocol.budget_scores import BUDGETS, BudgetScore, judge_within_budgets, safest_first
 from heedful.protocol.fit import TunedPolicy, fitted_value, scored_policy, tune_within_budgets
-from heedful.protocol.fit_result import VALUE, PolicyKind
+from heedful.protocol.fit_result import PolicyKind
 from heedful.protocol.policy_grid import thresholds_of
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import FitSettings
@@ -87,9 +87,11 @@ def agreement_ladder(testing: Table, banks: Sequence[str], settings: FitSettings
     )
 
 
-def own_ladder(rows: Table, testing: Table, banks: Sequence[str], settings: FitSettings) -> Ladder:
+def own_ladder(
+    rows: Table, testing: Table, banks: Sequence[str], settings: FitSettings, prior: Policy | None = None
+) -> Ladder:
     """The margins of a value policy that is fitted on the choosing rows."""
-    policy = fitted_value(rows, banks, settings).policy
+    policy = fitted_value(rows, banks, settings, prior).policy
     return _margins("value", policy, Replayer(rows), testing, len(set(rows.clusters)), settings)
 
 
@@ -108,7 +110,7 @@ def _margins(
 ) -> Ladder:
     policies = margin_ladder(policy)
     order = policies if settings.promise == "harm" else policies[::-1]
-    kind = PolicyKind(policy.first, VALUE, "", policy.sources)
+    kind = PolicyKind(policy.first, name, "", policy.sources)
     return Ladder(
         name=name,
         steps=tuple(scored_policy(replayer, step, kind, settings) for step in order),

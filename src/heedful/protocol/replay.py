@@ -55,6 +55,7 @@ class Scores:
     hurts: Ints
     """Against the memory-free pass."""
     calls: Ints
+    tokens: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,14 +201,15 @@ class Replayer:
         def at(start: Ints | Bools, change: Ints) -> Ints:
             return np.asarray(start.sum() + np.concatenate(([0], np.cumsum(change[order])))[cuts])
 
-        asked = int(np.sum(self._asked(policy, made.first).calls))
+        asked = self._asked(policy, made.first)
         looks = np.array([looks_at_confidence(replace(policy, threshold=float(t))) for t in thresholds])
         change = final.astype(np.int64) - first
         return Scores(
             right=at(first, change),
             helps=at(first & ~base, change * ~base),
             hurts=at(~first & base, -change * base),
-            calls=at(made.first.calls, made.extra_calls) + looks * asked,
+            calls=at(made.first.calls, made.extra_calls) + looks * int(np.sum(asked.calls)),
+            tokens=at(made.first.tokens, made.extra_tokens) + looks * int(np.sum(asked.tokens)),
         )
 
     def _asked(self, policy: Policy, column: Column) -> SignalSpend:

@@ -14,10 +14,11 @@ from heedful.benchmarks.judge import INSTRUCTIONS
 from heedful.benchmarks.metrics import JUDGE
 from heedful.errors import UsageError
 from heedful.memory.bank import RECALL_METHODS
+from heedful.priors import read_prior
 from heedful.sources.kinds import SOURCES
 from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.confidence import SIGNALS
-from heedful.types import Kind, Placement, Side, Task
+from heedful.types import CostUnit, Kind, Placement, Side, Task
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
@@ -121,6 +122,7 @@ FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
 USUAL_SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
 """Signals that a fit tries if the study names none; they need log-probs."""
 VALUE = "value"
+AUTO, NONE = "auto", "none"
 """A family that is fitted only where a study names it; it takes a minute on hundreds of rows."""
 
 
@@ -139,6 +141,12 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     harm_limit: Share | None = None
     confidence: Share = 0.95
     seed: Annotated[int, Meta(ge=0)] = 0
+    unit: CostUnit = "calls"
+    """What λ prices: calls, or thousands of tokens."""
+    sources: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
+    """Sources that a policy may consult; None: every bank."""
+    prior: str = AUTO
+    """The prior of value policies: `auto` by the kind of answers, `none`, or a name."""
     promise: Promise = "harm"
     """What is certified: with a harm limit, that harm stays below it; `no-loss`: accuracy does not fall."""
 
@@ -151,7 +159,8 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def settings_fields(settings: FitSettings) -> dict[str, object]:
     """The settings as digests see them: a field that came later counts only if it is set."""
     fields: dict[str, object] = msgspec.to_builtins(settings)
-    return {name: value for name, value in fields.items() if (name, value) != ("promise", "harm")}
+    later = {"promise": "harm", "unit": "calls", "sources": None, "prior": AUTO}
+    return {name: value for name, value in fields.items() if name not in later or value != later[name]}
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,11 +203,15 @@ def _check_fit(study: Study, file: Path) -> None:
             f"{file}: [fit] has a harm_limit and promise = 'no-loss', but a policy is certified for one: "
             "leave out the other"
         )
+    if settings.prior not in (AUTO, NONE):
+        read_prior(settings.prior)
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
+    both = [name for name, one in study.sources.items() if set(one.sides) == {"fit", "test"}]
     for what, given, known in (
         ("families", settings.families, (*FAMILIES, VALUE)),
         ("signals", settings.signals, list(SIGNALS)),
         ("firsts", settings.firsts or (), ["none", *banks]),
+        ("sources", settings.sources or (), both),
     ):
         if wrong := [one for one in given if one not in known]:
             raise UsageError(

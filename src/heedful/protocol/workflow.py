@@ -28,6 +28,7 @@ from heedful.protocol.harm import certifying_tasks, fit_within_limit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, write_lock
 from heedful.protocol.passes_digest import passes_digest, side_rows
+from heedful.protocol.prior import study_prior
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.study import settings_fields
@@ -116,10 +117,11 @@ def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
     refuse_stale(table, setup)
     banks = policy_banks(setup, table)
     settings = usable_settings(setup.study.fit, table)
-    result = fit(table, banks, settings)
+    prior = study_prior(table, banks, settings, setup.benchmark.name)
+    result = fit(table, banks, settings, prior)
     if settings.certifies:
         refuse_looked_at(space, certifying_tasks(table, settings))
-        limited = fit_within_limit(table, banks, settings, looked_at=tasks_looked_at(space))
+        limited = fit_within_limit(table, banks, settings, prior, looked_at=tasks_looked_at(space))
         result = replace(limited, unlimited=result)
     if settings is not setup.study.fit:
         told = f"The passes have no log-probs; confidence is measured by {', '.join(settings.signals)}."
@@ -157,8 +159,10 @@ def fit_digest(setup: StudySetup, fitted: FitResult, clusters: Clusters) -> str:
 
 
 def policy_banks(setup: StudySetup, table: Table) -> list[str]:
-    """The banks that a policy may use: recorded, and also asked on the test side."""
+    """The sources that a policy may use: those that the study names, or every bank that is also tested."""
     sources = setup.study.sources
+    if setup.study.fit.sources is not None:
+        return [name for name in setup.study.fit.sources if name in table.columns]
     return [name for name in setup.banks if "test" in sources[name].sides and name in table.columns]
 
 

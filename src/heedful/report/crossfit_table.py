@@ -1,9 +1,9 @@
 """The table of the cross-fitted evaluation, beside the locked test."""
 
 from heedful.evaluation.evaluate import Evaluation
-from heedful.protocol.crossfit import PROCEDURE, THRESHOLD, UNLIMITED, CrossfitArm
+from heedful.protocol.crossfit import PROCEDURE, UNLIMITED, CrossfitArm
 from heedful.protocol.crossfit_file import Crossfit
-from heedful.protocol.study import VALUE
+from heedful.protocol.fit_result import PRIOR, THRESHOLD, VALUE
 from heedful.report.phrases import change, p_value, percent, plain
 from heedful.report.report_table import ReportTable
 
@@ -12,6 +12,7 @@ NAMES = {
     UNLIMITED: "cross-fitted: without the harm limit",
     THRESHOLD: "cross-fitted: best threshold policy",
     VALUE: "cross-fitted: value policy",
+    PRIOR: "cross-fitted: prior only",
 }
 
 
