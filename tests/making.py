@@ -8,7 +8,7 @@ from heedful.protocol.ledger import Pass
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
 from heedful.records import PassRecord
-from heedful.types import Decode, Entry, Prompt, Recall, Side, Spec, Task
+from heedful.types import Audience, Decode, Entry, Prompt, Recall, Side, Spec, Task
 
 PreparedStudy = tuple[Workspace, StudySetup]
 RecordedStudy = tuple[Workspace, StudySetup, ScriptedModel]
@@ -62,7 +62,7 @@ class FixedBank:
     def entries(self) -> Sequence[Entry]:
         return self._entries
 
-    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> Sequence[Recall]:
         if self._error is not None:
             raise self._error
         return tuple(Recall(entry=entry, score=1.0) for entry in self._entries[:limit])

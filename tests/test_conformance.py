@@ -24,7 +24,7 @@ from heedful.testing import (
     check_model_fails_openly,
     check_store,
 )
-from heedful.types import Decode, Entry, Mark, Recall, Token, digest_of
+from heedful.types import Audience, Decode, Entry, Mark, Recall, Token, digest_of
 from tests.making import FixedBank
 
 
@@ -101,15 +101,18 @@ def test_a_benchmark_whose_sides_share_an_id_does_not_conform(tmp_path: Path) ->
 class Careless(FixedBank):
     """A bank that recalls by shared words whatever the state of an entry, or leaves out one state only."""
 
-    def __init__(self, entries: Sequence[Entry], hidden: Sequence[str]) -> None:
+    def __init__(self, entries: Sequence[Entry], hidden: Sequence[str], scoped: bool = True) -> None:
         super().__init__(entries)
+        self.scoped = scoped
         self.digest = digest_of(sorted([e.id, e.digest, e.state] for e in entries))
         self.hidden = hidden
 
-    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> Sequence[Recall]:
         shared = set(query.lower().split())
         found = [(len(shared & set(e.text.lower().split())), e) for e in self._entries]
         found = [(n, e) for n, e in found if n > 1 and e.state not in self.hidden]
+        if audience is not None and self.scoped:
+            found = [(n, e) for n, e in found if audience.sees(e)]
         found.sort(key=lambda pair: (-pair[0], pair[1].id))
         return tuple(Recall(entry=entry, score=float(n)) for n, entry in found[:limit])
 
@@ -129,6 +132,11 @@ def test_a_bank_that_does_not_look_at_states_does_not_conform(
     with pytest.raises(AssertionError, match=complaint):
         asyncio.run(check_bank(lambda entries: Careless(entries, hidden)))
     asyncio.run(check_bank(lambda entries: Careless(entries, ("retired", "quarantined"))))
+
+
+def test_a_bank_that_does_not_look_at_scopes_does_not_conform() -> None:
+    with pytest.raises(AssertionError, match="outside its scope"):
+        asyncio.run(check_bank(lambda entries: Careless(entries, ("retired", "quarantined"), scoped=False)))
 
 
 def test_a_store_or_journal_without_all_methods_does_not_conform_and_is_told_which() -> None:

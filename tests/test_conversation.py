@@ -20,7 +20,7 @@ from heedful import (
 from heedful.decisions import decision_fields, decision_of, read_decision
 from heedful.models.scripted import Reply
 from heedful.stages.compose import compose, first_prompt
-from heedful.types import Decode, Outcome, Policy, Prompt, Recall, Token, ToolCall
+from heedful.types import Audience, Decode, Outcome, Policy, Prompt, Recall, Token, ToolCall
 from tests.faulty import FaultyServer, in_turn, sends
 from tests.making import FixedBank
 
@@ -73,7 +73,9 @@ def test_banks_are_searched_with_the_query_or_else_the_question() -> None:
     asked: list[str] = []
 
     class Listening(FixedBank):
-        async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
+        async def recall(
+            self, query: str, *, limit: int, audience: Audience | None = None
+        ) -> Sequence[Recall]:
             asked.append(query)
             return ()
 

@@ -298,3 +298,13 @@ def test_a_new_store_that_another_process_is_just_making_is_waited_for(file: Pat
             other.execute("COMMIT")
             printed = read_until(importing, lambda line: line == "the end")
     assert f"{ENTRIES} entries added to bank first" in printed
+
+
+def test_feedback_through_the_command_line_loses_nothing_and_counts_nothing_twice_when_killed() -> None:
+    script = Path(__file__).parents[1] / "benchmarks" / "feedback_crash.py"
+    words = [sys.executable, str(script), "--decisions", "60", "--lines", "60", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    counted = json.loads(done.stdout)
+    assert (counted.pop("decisions"), counted.pop("kills") > 2) == (60, True)
+    assert counted.pop("feedback_acknowledged") > 50
+    assert set(counted.values()) == {0}, counted

@@ -23,7 +23,7 @@ from heedful import (
 )
 from heedful.ports import Source
 from heedful.sources import VoteSource
-from heedful.types import Decode, Policy, Prompt, Recall, Traits, Usage
+from heedful.types import Audience, Decode, Policy, Prompt, Recall, Traits, Usage
 from tests.making import FixedBank
 
 TASK = Task(question="What is it?")
@@ -60,7 +60,7 @@ class Waiting:
 
 
 class StuckBank(FixedBank):
-    async def recall(self, query: str, *, limit: int) -> tuple[Recall, ...]:
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> tuple[Recall, ...]:
         await asyncio.Event().wait()
         raise AssertionError("never")
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` lists the same names for run tim
     from heedful.memory import MemoryBank, SqliteStore, StoredBank
     from heedful.memory.database import Database
     from heedful.memory.entries import new_entry
+    from heedful.memory.feedback import SqliteFeedback
     from heedful.memory.formats import read_entries
     from heedful.memory.journal import SqliteJournal
     from heedful.models.chat import ChatModel
@@ -64,6 +65,7 @@ __all__ = [
     "RetrySource",
     "ScriptedModel",
     "SignalError",
+    "SqliteFeedback",
     "SqliteJournal",
     "SqliteStore",
     "StoreError",
@@ -88,6 +90,7 @@ _HOME = {
         "heedful.memory.bank": ("MemoryBank",),
         "heedful.memory.database": ("Database",),
         "heedful.memory.entries": ("new_entry",),
+        "heedful.memory.feedback": ("SqliteFeedback",),
         "heedful.memory.formats": ("read_entries",),
         "heedful.memory.journal": ("SqliteJournal",),
         "heedful.memory.sqlite": ("SqliteStore",),

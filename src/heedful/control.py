@@ -1,15 +1,18 @@
 """The control loop: answer, and consult memory only when unsure (Algorithm 1)."""
 
 import asyncio
+import logging
+import random
 import secrets
 import time
 from collections import ChainMap
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from heedful.decisions import decision_of
 from heedful.errors import PolicyError
@@ -49,16 +52,23 @@ from heedful.types import (
     Route,
     Spec,
     Task,
+    TaskTemplate,
+    Trial,
     ValueRule,
     ValueTrace,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from heedful.protocol.bundle import Bundle
 
 T = TypeVar("T")
 MEMORY_FREE: Mapping[str, Source] = MappingProxyType({"none": RetrySource(), "retry": RetrySource()})
 """Sources that every controller has: the memory-free pass under its two names."""
 NO_ROUTE = Route(choice="keep", reason="patience")
 PATIENCE = 60.0
+FAIR = 0.5
+"""The chance that the coin of a trial allows memory."""
 LEAST_RECORDING_SECONDS = 1.0
 """Minimum time to record a decision, even when patience has run out."""
 
@@ -79,6 +89,78 @@ class Controller:
     exceeded; None: no limit."""
     similarity: Similarity | None = None
     """How alike two answers are, for value policies fitted on text; `heedful.memory.answer_similarity`."""
+    template: TaskTemplate = field(default_factory=TaskTemplate)
+    """Makes a task of a question that is given as text."""
+    explore: float = 0.0
+    """Share of answers for which a fair coin decides whether an accepted memory answer may be used."""
+    chance: Callable[[], float] = random.SystemRandom().random
+    """Draws the coins, uniformly from 0 to 1."""
+
+    @classmethod
+    def from_study(
+        cls,
+        folder: Path | str,
+        *,
+        data: Path | None = None,
+        model: Model | None = None,
+        journal: Journal | None = None,
+        patience: float | None = PATIENCE,
+        explore: float = 0.0,
+        strict: bool = False,
+    ) -> Self:
+        """The locked policy of a study with its sources, banks, task template and model; see `from_bundle`.
+
+        `data` is the folder of benchmark data, if the study needs it.
+        """
+        from heedful.protocol.export import study_bundle
+        from heedful.protocol.workspace import open_workspace
+
+        made = study_bundle(open_workspace(Path(folder), None), data)
+        return cls.from_bundle(
+            made.bundle,
+            model=model,
+            journal=journal,
+            patience=patience,
+            explore=explore,
+            strict=strict,
+            moved=made.moved,
+        )
+
+    @classmethod
+    def from_bundle(
+        cls,
+        bundle: "Bundle | Path | str",
+        *,
+        model: Model | None = None,
+        journal: Journal | None = None,
+        patience: float | None = PATIENCE,
+        explore: float = 0.0,
+        strict: bool = False,
+        moved: Sequence[str] = (),
+    ) -> Self:
+        """The policy of a bundle that `heedful study export` wrote.
+
+        What changed since the lock is logged as a warning, or raises a `LockError` if `strict`; `moved` names
+        changes that are known already. `model` replaces the bundle's own.
+        """
+        from heedful.protocol.bundle import Bundle, check_moved, read_bundle
+
+        bundle = bundle if isinstance(bundle, Bundle) else read_bundle(Path(bundle))
+        model = bundle.make_model() if model is None else model
+        if names := run_sync(check_moved(bundle, model, moved, strict=strict)):
+            logging.getLogger("heedful").warning(
+                "changed since %s was locked: %s", bundle.study, ", ".join(names)
+            )
+        return cls(
+            model=model,
+            policy=bundle.policy,
+            sources=bundle.make_sources(),
+            journal=journal,
+            patience=patience,
+            similarity=bundle.similarity,
+            template=bundle.task,
+            explore=explore,
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", {**MEMORY_FREE, **self.sources})
@@ -95,12 +177,21 @@ class Controller:
             raise PolicyError(
                 f"patience is {self.patience!r} s; set it to more than 0 seconds, or to None for no limit"
             )
+        if not 0 <= self.explore <= 1 or (self.explore and self.journal is None):
+            raise PolicyError(
+                f"explore is {self.explore}; it must be from 0 to 1, and it needs a journal for its coins"
+            )
 
-    async def answer(self, task: Task, *, spent: BudgetUse = BudgetUse()) -> Outcome:
-        """Return the first pass's answer or that of an accepted second pass; faults never lose the answer."""
+    async def answer(self, task: Task | str, *, spent: BudgetUse = BudgetUse()) -> Outcome:
+        """Return the first pass's answer or that of an accepted second pass; faults never lose the answer.
+
+        A question given as text becomes a task by the controller's template.
+        """
+        task = self.template.task(task) if isinstance(task, str) else task
         refuse_empty(task)
         refuse_bad_pattern(task)
         run = Run(meter=Meter(self.model))
+        await self._begin_trial(run)
         so_far = Consultation(first=await self._first_pass(task, run))
         deadline = None if self.patience is None else time.monotonic() + self.patience
         try:
@@ -111,9 +202,19 @@ class Controller:
             run.faults.append(Fault(stage="patience", error=f"no decision within {self.patience:g} s"))
         return await self._recorded(self._outcome(task, so_far, run), run, deadline)
 
-    def answer_sync(self, task: Task) -> Outcome:
+    def answer_sync(self, task: Task | str) -> Outcome:
         """`answer` for synchronous code; also works inside a running event loop (a notebook)."""
         return run_sync(self.answer(task))
+
+    async def _begin_trial(self, run: "Run") -> None:
+        """Draw and store the coin before anything is decoded, so that no answer can influence it."""
+        if self.journal is None or not self.explore or self.chance() >= self.explore:
+            return
+        trial = Trial(share=self.explore, allowed=self.chance() < FAIR)
+        with run.surviving("journal"):
+            async with asyncio.timeout(self.patience):
+                await self.journal.announce(run.decision, trial)
+            run.trial = trial
 
     async def _first_pass(self, task: Task, run: "Run") -> Attempt:
         """The first source's pass; the memory-free pass if that source fails or has nothing to add."""
@@ -232,7 +333,10 @@ class Controller:
     def _outcome(self, task: Task, so_far: "Consultation", run: "Run") -> Outcome:
         candidates = so_far.candidates()
         first = so_far.first
-        chosen = None if so_far.late else settle(first.decode.answer, candidates, self.policy)
+        chosen = accepted = None if so_far.late else settle(first.decode.answer, candidates, self.policy)
+        verdict = None if so_far.route.choice == "keep" else overall(so_far, chosen)
+        if run.trial is not None and not run.trial.allowed and accepted is not None:
+            chosen, verdict = None, Verdict(choice="rollback", reason="held out")
         specs: dict[str, Spec] = {}
         with run.surviving("sources"):
             named = ("none", self.policy.first, *self.policy.sources)
@@ -245,17 +349,18 @@ class Controller:
             confidence=so_far.confidence,
             route=so_far.route,
             candidates=candidates,
-            verdict=None if so_far.route.choice == "keep" else overall(so_far, chosen),
+            verdict=verdict,
             chosen=chosen,
             calls=run.meter.calls,
             usage=run.meter.usage,
             faults=tuple(run.faults),
             seconds=seconds,
             overhead_seconds=seconds - run.meter.busy_seconds,
-            decision=secrets.token_hex(6),
+            decision=run.decision,
             model=self.model.traits,
             sources=specs,
             value=so_far.value,
+            trial=None if run.trial is None else replace(run.trial, accepted=accepted),
         )
 
     async def _recorded(self, outcome: Outcome, run: "Run", deadline: float | None) -> Outcome:
@@ -287,9 +392,11 @@ class Consultation:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """The cost and the faults of one answer in progress."""
+    """The id, the trial, the cost and the faults of one answer in progress."""
 
     meter: Meter
+    decision: str = field(default_factory=lambda: secrets.token_hex(6))
+    trial: Trial | None = None
     faults: list[Fault] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 

@@ -50,6 +50,7 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         overhead_seconds=outcome.overhead_seconds,
         faults=outcome.faults,
         value=outcome.value,
+        trial=outcome.trial,
     )
 
 

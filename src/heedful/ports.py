@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from heedful.records import Decision
 from heedful.types import (
     Attempt,
+    Audience,
     Decode,
     Entry,
     Evidence,
@@ -20,6 +21,7 @@ from heedful.types import (
     StateChange,
     Task,
     Traits,
+    Trial,
 )
 
 
@@ -39,7 +41,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class Bank(Protocol):
-    """Recalls entries for a query, never retired or quarantined ones."""
+    """Recalls entries for a query: never retired or quarantined ones, and none of another scope or time."""
 
     @property
     def name(self) -> str: ...
@@ -56,8 +58,8 @@ class Bank(Protocol):
 
     def entries(self) -> Sequence[Entry]: ...
 
-    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
-        """The best `limit` entries, best first, ties by id."""
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> Sequence[Recall]:
+        """The best `limit` entries that the audience sees, best first, ties by id; None: no scope, now."""
         ...
 
 
@@ -140,7 +142,11 @@ class Guard(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Stores decisions; `record` returns only when the decision is durable."""
+    """Stores decisions; `record` and `announce` return only when their content is durable."""
+
+    async def announce(self, decision: str, trial: Trial) -> None:
+        """Store the coin of a trial before anything is decoded; the decision with this id may follow."""
+        ...
 
     async def record(self, decision: Decision) -> None: ...
 

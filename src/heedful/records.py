@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from heedful.types import (
     NO_USAGE,
@@ -12,10 +13,13 @@ from heedful.types import (
     Spec,
     Task,
     ToolCall,
+    Trial,
     Usage,
     ValueTrace,
     Verdict,
 )
+
+FeedbackKind = Literal["grade", "answer", "preference"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +111,26 @@ class Decision:
     faults: tuple[Fault, ...]
     value: ValueTrace | None = None
     """Of a value policy: what it estimated."""
+    trial: Trial | None = None
+    """None if this answer took part in no trial."""
 
     @property
     def passes(self) -> tuple[PassRecord, ...]:
         """The first pass, then the second passes in the policy's order."""
         return (self.first, *(candidate.record for candidate in self.candidates))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What somebody said about a decision; the newest of each kind counts."""
+
+    decision: str
+    kind: FeedbackKind
+    value: str
+    """`right` or `wrong`; the right answer; or `first`, `memory` or `tie`."""
+    metric: str = ""
+    """Of an answer: the metric that graded the passes."""
+    grades: tuple[bool, ...] = ()
+    """Of an answer: whether each pass of the decision is right, in order."""
+    at: float = 0.0
+    """When it was stored, in seconds since 1970."""

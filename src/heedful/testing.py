@@ -19,6 +19,7 @@ from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord, Rec
 from heedful.stages.answer import read_answer
 from heedful.stages.confidence import check_logprobs
 from heedful.types import (
+    Audience,
     Decode,
     Entry,
     Evidence,
@@ -33,6 +34,7 @@ from heedful.types import (
     Task,
     Tool,
     ToolCall,
+    Trial,
     Usage,
     Verdict,
 )
@@ -153,6 +155,7 @@ async def check_bank(make: Callable[[Sequence[Entry]], Bank]) -> None:
         len(await bank.recall("When do parcels leave the warehouse?", limit=1)) == 1, "the limit is respected"
     )
     await _check_states_of_bank(make)
+    await _check_audience(make)
     _check_digest(make)
     require(tuple(await make(()).recall("anything", limit=3)) == (), "an empty bank recalls nothing")
 
@@ -166,6 +169,26 @@ async def _check_states_of_bank(make: Callable[[Sequence[Entry]], Bank]) -> None
         else:
             require("parcels" in recalled, f"an entry that is {state} is recalled")
         require("parcels" in {e.id for e in bank.entries()}, f"a {state} entry stays in the bank")
+
+
+async def _check_audience(make: Callable[[Sequence[Entry]], Bank]) -> None:
+    """An entry of one user, or of another time, takes no place among the recalled entries of others."""
+    parcels = next(entry for entry in ENTRIES if entry.id == "parcels")
+    private_to = replace(parcels, scope={"user": "ana"})
+    ana = Audience(scope={"user": "ana", "app": "x"}, at=5.0)
+    for private, seen, unseen in (
+        (private_to, ana, Audience(at=5.0)),
+        (private_to, ana, Audience(scope={"user": "bo"}, at=5.0)),
+        (replace(parcels, valid_from=5.0), Audience(at=5.0), Audience(at=4.0)),
+        (replace(parcels, valid_until=5.0), Audience(at=4.0), Audience(at=5.0)),
+    ):
+        bank = make([private if entry.id == "parcels" else entry for entry in ENTRIES])
+        query = "When do parcels leave the warehouse?"
+        visible = [recall.entry.id for recall in await bank.recall(query, limit=1, audience=seen)]
+        require(visible == ["parcels"], "an entry is recalled within its scope and time")
+        hidden = [recall.entry.id for recall in await bank.recall(query, limit=1, audience=unseen)]
+        require(hidden == ["parcels-twin"], "an entry is not recalled outside its scope and time")
+        require(make([private]).digest != make([parcels]).digest, "scope and time change the digest")
 
 
 def _check_digest(make: Callable[[Sequence[Entry]], Bank]) -> None:
@@ -266,6 +289,7 @@ async def check_journal(journal: Journal) -> None:
     decisions = [replace(DECISION, id=f"{place}abc", at=float(place)) for place in range(3)]
     for decision in decisions:
         await journal.record(decision)
+    await journal.announce("0abc", Trial(share=0.5, allowed=True))
     require(await journal.find("1abc") == decisions[1], "a decision is returned unchanged")
     require(await journal.find("1") == decisions[1], "a decision is found by an id prefix")
     require((await journal.find("last")).id == "2abc", "the last decision is the newest")

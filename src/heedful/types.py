@@ -89,6 +89,10 @@ class Task:
     """Functions that the model may call instead of answering."""
     query: str = ""
     """The text to search banks with; empty: the question, or else the last user turn before it."""
+    scope: Mapping[str, str] = field(default_factory=dict)
+    """Who asks, as any keys and values (user, team, app); entries of another scope are not recalled."""
+    at: float | None = None
+    """When the question is asked, in seconds since 1970; None: now. Entries may be valid for a time only."""
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -106,9 +110,40 @@ class Task:
         return replace(self, earlier=(*earlier, *self.earlier), id=id)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTemplate:
+    """What the tasks of a study share; a question makes it a task."""
+
+    instructions: str = ""
+    answer_pattern: str | None = None
+    schema: JsonSchema | None = None
+    max_tokens: int = 256
+
+    def task(
+        self,
+        question: str,
+        *,
+        id: str = "",
+        choices: tuple[str, ...] = (),
+        scope: Mapping[str, str] | None = None,
+    ) -> Task:
+        """The task that asks this question."""
+        return Task(
+            question=question,
+            id=id,
+            choices=choices,
+            scope=scope or {},
+            instructions=self.instructions,
+            answer_pattern=self.answer_pattern,
+            schema=self.schema,
+            max_tokens=self.max_tokens,
+        )
+
+
 def _content_id(task: Task) -> str:
     earlier = [message_key(message) for message in task.earlier]
-    return digest_of([task.question, task.instructions, list(task.choices), earlier])[:16]
+    scope = [dict(task.scope)] if task.scope else []
+    return digest_of([task.question, task.instructions, list(task.choices), earlier, *scope])[:16]
 
 
 def message_key(message: Message) -> list[object]:
@@ -245,6 +280,12 @@ class Entry:
     state: State = "active"
     reason: str = ""
     """Why it is in this state."""
+    scope: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Whom it is for: a task sees it only if the task's scope has all these values; empty: everyone."""
+    valid_from: float | None = None
+    """Seconds since 1970; it is not recalled before."""
+    valid_until: float | None = None
+    """Seconds since 1970; it is not recalled from then on."""
 
     @property
     def live(self) -> bool:
@@ -252,9 +293,31 @@ class Entry:
         return self.state in ("active", "protected")
 
     @property
+    def limited(self) -> bool:
+        """Whether some tasks do not see it."""
+        return bool(self.scope) or self.valid_from is not None or self.valid_until is not None
+
+    @property
     def digest(self) -> str:
         """The version: a digest of the content only, so that retiring an entry does not change it."""
-        return digest_of([self.kind, self.text, self.response, list(self.tags)])
+        content: list[object] = [self.kind, self.text, self.response, list(self.tags)]
+        limits = [dict(self.scope), self.valid_from, self.valid_until] if self.limited else []
+        return digest_of([*content, *limits])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audience:
+    """Who asks, and when."""
+
+    scope: Mapping[str, str] = field(default_factory=dict)
+    at: float
+    """Seconds since 1970."""
+
+    def sees(self, entry: Entry) -> bool:
+        """Whether the entry is for this scope and valid at this time."""
+        started = entry.valid_from is None or entry.valid_from <= self.at
+        ended = entry.valid_until is not None and entry.valid_until <= self.at
+        return started and not ended and all(self.scope.get(k) == v for k, v in entry.scope.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,6 +518,18 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A randomised comparison: a fair coin, drawn before decoding, decides whether memory may be used."""
+
+    share: float
+    """Share of the answers that take part in such a trial."""
+    allowed: bool
+    """The coin: whether an accepted memory answer may be used; if not, the first answer stands."""
+    accepted: int | None = None
+    """Index of the candidate that the policy accepted, whatever the coin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A failure that did not lose the answer: its stage and its error."""
 
@@ -569,6 +644,8 @@ class Outcome:
     """The settings of the sources that the policy names."""
     value: ValueTrace | None = None
     """Of a value policy: what it estimated."""
+    trial: Trial | None = None
+    """None if this answer took part in no trial."""
 
     @property
     def decode(self) -> Decode:

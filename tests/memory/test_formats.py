@@ -1,5 +1,7 @@
 import json
 import os
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -215,3 +217,42 @@ def test_the_released_experiences_come_back_byte_for_byte(name: str) -> None:
     file = Path(os.environ["HEEDFUL_DATA"]) / "tfgrpo" / name
     entries, _ = read_entries(file)
     assert write_entries(entries, "tfgrpo").encode() == file.read_bytes()
+
+
+def test_a_mem0_list_keeps_its_users_its_metadata_and_its_dates(tmp_path: Path) -> None:
+    memory = {
+        "id": "m1",
+        "memory": "Ana likes tea.",
+        "user_id": "ana",
+        "agent_id": "shop",
+        "metadata": {"room": 3, "note": "a=b"},
+        "categories": ["drinks"],
+        "expiration_date": "2027-01-01",
+    }
+    (tmp_path / "list.json").write_text(json.dumps([memory]))
+    [entry], _ = read_entries(tmp_path / "list.json", kind="fact")
+    assert entry.scope == {"user": "ana", "agent": "shop"}
+    assert entry.tags == ("drinks", "metadata.room=3", 'metadata.note="a=b"')
+    assert entry.valid_until == datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+    (tmp_path / "back.json").write_text(write_entries([entry], "mem0"))
+    assert read_entries(tmp_path / "back.json", kind="fact")[0] == [replace(entry, source="back.json")]
+
+
+def test_json_lines_keep_scope_and_times_and_name_a_wrong_time(tmp_path: Path) -> None:
+    file = tmp_path / "bank.jsonl"
+    entry = new_entry(
+        "Ana likes tea.", kind="fact", scope={"user": "ana"}, valid_from=1.2345, valid_until=9e9
+    )
+    file.write_text(write_entries([entry], "jsonl"))
+    assert read_entries(file)[0] == [replace(entry, source="bank.jsonl")]
+    file.write_text('{"text": "x", "valid_until": "soon"}')
+    with pytest.raises(MalformedError, match="'soon' is not a time"):
+        read_entries(file)
+    file.write_text('{"text": "x", "valid_from": 5, "valid_until": 5}')
+    with pytest.raises(MalformedError, match="never valid"):
+        read_entries(file)
+
+
+def test_a_tag_that_only_looks_like_metadata_is_exported_as_text(tmp_path: Path) -> None:
+    entry = new_entry("Tea.", kind="fact", tags=["metadata.note=not JSON"])
+    assert json.loads(write_entries([entry], "mem0"))["results"][0]["metadata"] == {"note": "not JSON"}

@@ -17,6 +17,7 @@ from heedful.sources import ReflectSource, RetrySource, VerifySource, VoteSource
 from heedful.stages.confidence import SIGNALS
 from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
 from heedful.types import (
+    Audience,
     Budget,
     Calibrator,
     Calibrators,
@@ -68,8 +69,8 @@ class PickyBank(FixedBank):
         super().__init__(entries)
         self.silent = silent
 
-    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
-        return () if query in self.silent else await super().recall(query, limit=limit)
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> Sequence[Recall]:
+        return () if query in self.silent else await super().recall(query, limit=limit, audience=audience)
 
 
 def sources(silent: frozenset[str] = frozenset()) -> dict[str, Source]:

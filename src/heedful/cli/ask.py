@@ -1,17 +1,18 @@
-"""`heedful ask`: answer one question with the control loop."""
+"""`heedful ask`: answer a question, or a file of them, with the control loop."""
 
 import asyncio
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.model_options import learn_fields, read_extra
+from heedful.cli.model_options import read_extra
 from heedful.cli.options import (
-    BankName,
     Extra,
     Headers,
     Json,
     ModelName,
+    Scope,
     Store,
     Threads,
     Url,
@@ -20,18 +21,53 @@ from heedful.cli.options import (
     refuse_idle_model_options,
 )
 from heedful.cli.output import print_json, result, say
-from heedful.cli.policy import Arm, policy_of
-from heedful.errors import UsageError
+from heedful.cli.policy import Arm, Combine
+from heedful.errors import ModelError, UsageError
 from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Outcome, Placement
 
-LOCKED_SECONDS = 5.0
-"""How long an answer may wait for a store that another process has locked."""
+if TYPE_CHECKING:
+    from heedful.control import Controller
+
+DECIDED = (
+    *("bank", "combine", "arm", "signal", "threshold", "margin", "placement", "recall", "similarity"),
+    *("limit", "instructions", "max_tokens", "logprobs", "header", "extra"),
+)
+"""Options that a lock decides."""
+SLOTS = 4
+"""Number of concurrent requests to a model."""
 
 
 def ask(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(help="The question.")],
-    bank: BankName = "default",
+    question: Annotated[str, typer.Argument(help="The question; leave it out with --file.")] = "",
+    file: Annotated[
+        Path | None, typer.Option(help="Answer the questions of this JSONL file instead of one question.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --file: add the answers to this file, and skip those it has."),
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, help="With --file: number of questions at a time.")] = 4,
+    study: Annotated[
+        Path | None, typer.Option(help="Folder of a locked study: answer with its locked policy.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="A bundle from `heedful study export`: answer with its policy.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse to answer if anything changed since the lock.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="HEEDFUL_DATA", help="Folder of the benchmark data, for --study."),
+    ] = None,
+    bank: Annotated[
+        list[str] | None,
+        typer.Option("--bank", "-b", help="Name of a bank; may be repeated. [default: default]"),
+    ] = None,
+    combine: Annotated[
+        Combine, typer.Option(help="With several banks: how their answers are put together.")
+    ] = "cascade",
     arm: Annotated[Arm, typer.Option(help="How memory is used.")] = "choose",
     signal: Annotated[
         str | None,
@@ -60,6 +96,15 @@ def ask(
     logprobs: Annotated[
         bool, typer.Option(help="Request log-probs; agreement, ptrue and stated do not need them.")
     ] = True,
+    scope: Scope = None,
+    explore: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of answers for which a fair coin decides whether a memory answer may be used.",
+        ),
+    ] = 0.0,
     patience: Annotated[
         float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")
     ] = 60.0,
@@ -75,56 +120,73 @@ def ask(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Answer a question; memory is consulted only when the model is unsure."""
-    from heedful.cli.resources import open_bank, open_model, open_store, require_bank
+    """Answer a question, or each question of a file; memory is consulted only when the model is unsure."""
+    from heedful.cli.ask_file import read_tasks
+    from heedful.cli.asking import (
+        LockedOptions,
+        PolicyOptions,
+        RunOptions,
+        locked_controller,
+        open_journal,
+        own_controller,
+    )
     from heedful.cli.waiting import with_notice
-    from heedful.control import Controller
-    from heedful.errors import StoreError
-    from heedful.memory import MemoryBank
-    from heedful.memory.journal import SqliteJournal
     from heedful.models.headers import read_headers
     from heedful.models.schemes import ModelOptions
-    from heedful.ports import Bank
-    from heedful.sources import MemorySource
-    from heedful.stages.confidence import WITHOUT_LOGPROBS, signal_named
-    from heedful.types import Task
+    from heedful.types import TaskTemplate
 
-    _refuse_useless(context, question, arm, recall, url)
-    options = ModelOptions(
-        url=url or "",
-        model=model or "",
-        logprobs=logprobs,
-        timeout=timeout,
-        weights=weights,
-        threads=threads,
-        headers=read_headers(header or ()),
-        extra=read_extra(extra),
-    )
-    if url and signal is None and logprobs and arm in ("gate", "choose"):
-        learn_fields(options)
-    answering = open_model(options)
-    measured = signal_named(signal or ("mean" if answering.traits.logprobs else WITHOUT_LOGPROBS))
-    sure_from = measured.threshold if threshold is None else threshold
-    policy = policy_of(arm, "memory", measured.name, sure_from, margin)
-    memory: Bank = MemoryBank(bank, ())
-    journal = None
-    try:
-        opened = open_store(store, wait=LOCKED_SECONDS)
-        if bank != "default":
-            require_bank(opened, bank)
-        if arm not in ("never", "retry"):
-            memory = open_bank(opened, bank, recall, similarity)
-        journal = SqliteJournal(opened.database)
-    except StoreError as error:  # a memory failure never costs the answer
-        say(f"heedful: answering without memory: {error}")
-    controller = Controller(
-        model=answering,
-        policy=policy,
-        sources={"memory": MemorySource(bank=memory, placement=placement, limit=limit)},
-        journal=journal,
-        patience=patience,
-    )
-    task = Task(question=question, instructions=instructions, max_tokens=max_tokens)
+    refuse_unclear(context, question, file)
+    scoped = scope_of(scope)
+    if file is not None:
+        read_tasks(file, TaskTemplate(), scoped)  # a bad file is found before a model is opened
+    opened, journal = open_journal(store)
+    run = RunOptions(patience=patience, explore=explore if journal is not None else 0.0)
+    if study is not None or policy is not None:
+        refuse_decided(context, "--study" if study is not None else "--policy")
+        given = {name: value for name, value in context.params.items() if is_given(context, name)}
+        locked = LockedOptions(
+            study=study,
+            bundle=policy,
+            data=data,
+            strict=strict,
+            url=given.get("url"),
+            model=given.get("model"),
+            weights=given.get("weights"),
+            threads=given.get("threads"),
+        )
+        controller = locked_controller(locked, journal, run)
+    else:
+        refuse_unlocked(context)
+        refuse_useless(context, arm, recall, url)
+        options = PolicyOptions(
+            banks=tuple(dict.fromkeys(bank or ["default"])),
+            combine=combine,
+            arm=arm,
+            signal=signal,
+            threshold=threshold,
+            margin=margin,
+            placement=placement,
+            recall=recall,
+            similarity=similarity,
+            limit=limit,
+            template=TaskTemplate(instructions=instructions, max_tokens=max_tokens),
+        )
+        named = ModelOptions(
+            url=url or "",
+            model=model or "",
+            logprobs=logprobs,
+            timeout=timeout,
+            weights=weights,
+            threads=threads,
+            slots=max(SLOTS, at_once) if url else SLOTS,
+            headers=read_headers(header or ()),
+            extra=read_extra(extra),
+        )
+        controller = own_controller(options, named, opened, journal, run)
+    if file is not None:
+        _ask_file(controller, file, out, at_once, scoped, json)
+        return
+    task = controller.template.task(question, scope=scoped)
     limit_words = f" for at most {timeout:g} s (--timeout)" if url else ""
     notice = f"heedful: still waiting for {url or 'the embedded model'}{limit_words} …"
     outcome = asyncio.run(with_notice(controller.answer(task), notice))
@@ -139,12 +201,10 @@ def ask(
     console.print(_decision_line(outcome, recorded), style="dim", markup=False)
 
 
-def _refuse_useless(context: typer.Context, question: str, arm: Arm, recall: str, url: str | None) -> None:
-    """Refuse an empty question, and options that the arm, the recall method or the model ignores."""
+def refuse_useless(context: typer.Context, arm: Arm, recall: str, url: str | None) -> None:
+    """Refuse options that the arm, the recall method or the model ignores."""
     from heedful.memory.bank import WITHOUT_THRESHOLD
 
-    if not question.strip():
-        raise UsageError("the question is empty; write it in quotes after heedful ask")
     refuse_idle_model_options(context, url)
     if arm in ("never", "always", "fixed-budget"):
         refuse_idle(context, ("signal", "threshold"), f"with --arm {arm}, which ignores confidence")
@@ -152,6 +212,74 @@ def _refuse_useless(context: typer.Context, question: str, arm: Arm, recall: str
         refuse_idle(context, ("margin",), f"with --arm {arm}, which has no margin")
     if recall in WITHOUT_THRESHOLD:
         refuse_idle(context, ("similarity",), f"with --recall {recall}")
+
+
+def _ask_file(
+    controller: "Controller", file: Path, out: Path | None, at_once: int, scope: dict[str, str], json: bool
+) -> None:
+    from heedful.cli.ask_file import ask_all, read_tasks
+
+    tasks = read_tasks(file, controller.template, scope)
+    count = asyncio.run(ask_all(controller, tasks, out, at_once, summary))
+    if json:
+        print_json(
+            {
+                "questions": len(tasks),
+                "answered": count.answered,
+                "failed": count.failed,
+                "known": count.known,
+                "out": str(out),
+            }
+        )
+    if count.failed:
+        raise ModelError(
+            f"{count.failed} of {len(tasks)} questions failed; run the same command again to ask them again"
+        )
+
+
+def refuse_unclear(context: typer.Context, question: str, file: Path | None) -> None:
+    """Refuse a missing question, and options that contradict each other."""
+    if file is None:
+        if not question.strip():
+            raise UsageError("the question is empty: give a question, or --file QUESTIONS.jsonl")
+        if given := [f"--{name.replace('_', '-')}" for name in ("out", "at_once") if is_given(context, name)]:
+            raise UsageError(f"{', '.join(given)} needs --file QUESTIONS.jsonl")
+    elif question:
+        raise UsageError("give either a question or --file, not both")
+    elif context.params["out"] is not None and context.params["out"].resolve() == file.resolve():
+        raise UsageError("--out is the file of the questions: give the answers a file of their own")
+    elif context.params["json"] and context.params["out"] is None:
+        raise UsageError("--file prints JSON lines already; --json needs --out ANSWERS.jsonl")
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option is on the command line, not a default or an environment variable."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def refuse_decided(context: typer.Context, lock: str) -> None:
+    """Refuse options that the lock decides: they would have no effect."""
+    if context.params["study"] is not None and context.params["policy"] is not None:
+        raise UsageError("give either --study or --policy, not both")
+    if given := [f"--{name.replace('_', '-')}" for name in DECIDED if is_given(context, name)]:
+        raise UsageError(f"{lock} decides {', '.join(given)}; leave out one or the other")
+
+
+def refuse_unlocked(context: typer.Context) -> None:
+    """Refuse options that apply to a lock only."""
+    if given := [f"--{name}" for name in ("strict", "data") if is_given(context, name)]:
+        raise UsageError(f"{', '.join(given)} needs --study or --policy")
+
+
+def scope_of(pairs: list[str] | None) -> dict[str, str]:
+    """The scope of the task."""
+    from heedful.memory.entries import read_scope
+
+    try:
+        return read_scope(pairs or ())
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def summary(outcome: Outcome) -> dict[str, object]:

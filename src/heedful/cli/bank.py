@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from heedful.cli.bank_evidence import SourceName, StudyFolder
-from heedful.cli.options import BankName, Json, Store, refuse_idle
+from heedful.cli.options import BankName, Json, Scope, Store, refuse_idle
 from heedful.cli.output import print_json, result, say
 from heedful.types import Entry, Kind, Mark, State
 
@@ -78,16 +78,29 @@ def add(
     tag: Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")] = None,
     source: Annotated[str, typer.Option(help="Where the entry comes from.")] = "command line",
     id: Annotated[str, typer.Option(help="The entry's id; an existing id gets a new version.")] = "",
+    scope: Scope = None,
+    valid_from: Annotated[str, typer.Option(help="Do not recall it before this time (ISO, UTC).")] = "",
+    valid_until: Annotated[str, typer.Option(help="Do not recall it from this time on (ISO, UTC).")] = "",
     store: Store = None,
     json: Json = False,
 ) -> None:
     """Add an entry, or a new version of an existing one."""
     from heedful.cli.resources import open_store
     from heedful.errors import UsageError
-    from heedful.memory.entries import new_entry
+    from heedful.memory.entries import new_entry, read_moment, read_scope
 
     try:
-        entry = new_entry(text, kind=kind, response=response, tags=tag or (), source=source, id=id)
+        entry = new_entry(
+            text,
+            kind=kind,
+            response=response,
+            tags=tag or (),
+            source=source,
+            id=id,
+            scope=read_scope(scope or ()),
+            valid_from=read_moment(valid_from),
+            valid_until=read_moment(valid_until),
+        )
     except UsageError as error:
         raise UsageError(f"the entry was not added: {error}") from error
     opened = open_store(store)
@@ -205,6 +218,7 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     lines += [f"  → {found.response}"] if found.response else []
     lines += [f"  tags: {', '.join(found.tags)}"] if found.tags else []
     lines += [f"  source: {found.source}"] if found.source else []
+    lines += [f"  {limit}" for limit in limits_of(found)]
     lines += [f"  version: {found.digest[:12]} ({len(versions)} in total)"]
     lines += [f"  evidence: {len(evidence)} uses, {seen['help']} helps, {seen['hurt']} hurts"]
     for change in history:
@@ -302,6 +316,16 @@ def _draw(name: str, entries: list[Entry]) -> None:
     typer.echo(f"{name}: {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
     lines = ("  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in rows)
     typer.echo("\n".join(lines))
+
+
+def limits_of(entry: Entry) -> list[str]:
+    """The scope and times of an entry in words."""
+    from heedful.memory.entries import entry_fields
+
+    fields = entry_fields(entry)
+    scope = [f"scope: {', '.join(f'{key}={value}' for key, value in entry.scope.items())}"]
+    times = [f"{name.replace('_', ' ')}: {fields[name]}" for name in ("valid_from", "valid_until")]
+    return [*(scope if entry.scope else []), *(time for time in times if not time.endswith("None"))]
 
 
 def _state(entry: Entry) -> str:

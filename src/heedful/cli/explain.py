@@ -55,6 +55,8 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
     if decision.verdict is not None and decision.verdict.reason == "patience":
         lines.append("4 verdict  rollback: patience exceeded, so the first answer stands")
     lines += _estimates(decision)
+    if decision.verdict is not None and decision.verdict.reason == "held out":
+        lines.append("4 verdict  rollback: the coin of a trial held memory out, so the first answer stands")
     for fault in decision.faults:
         lines.append(f"  survived {fault.stage}: {fault.error}")
     calls = "1 call" if decision.calls == 1 else f"{decision.calls} calls"

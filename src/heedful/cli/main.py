@@ -9,12 +9,16 @@ from heedful.cli import (
     bank,
     bank_build,
     compare,
+    decisions,
     demo,
     doctor,
+    feedback,
     govern,
     probe,
+    purge,
     study,
     study_experiments,
+    study_from_decisions,
     study_judge,
     study_rows,
     weights,
@@ -35,6 +39,9 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("ask")(ask.ask)
 app.command("why")(why.why)
+app.add_typer(decisions.app, name="decisions")
+app.command("feedback")(feedback.feedback)
+app.command("purge")(purge.purge)
 app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
 bank.app.command()(bank_build.build)
@@ -42,6 +49,7 @@ app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
 app.command("compare")(compare.compare)
 app.add_typer(weights.app, name="weights")
+study.app.command("from-decisions")(study_from_decisions.from_decisions)
 app.add_typer(study.app, name="study")
 study_rows.add_to(study.app)
 study_judge.add_to(study.app)

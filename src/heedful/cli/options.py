@@ -44,6 +44,10 @@ Weights = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, max=512, help="Threads of the embedded model [default: all cores].")
 ]
+Scope = Annotated[
+    list[str] | None,
+    typer.Option("--scope", help="A scope as KEY=VALUE, for example user=ana; may be repeated."),
+]
 
 
 def refuse_idle(context: typer.Context, names: Iterable[str], reason: str) -> None:

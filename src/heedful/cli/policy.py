@@ -1,16 +1,23 @@
 """Policies from command-line options."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from heedful import arms
+from heedful.errors import UsageError
 from heedful.types import Policy
 
 Arm = Literal["never", "retry", "always", "fixed-budget", "gate", "choose"]
+Combine = Literal["cascade", "dual", "agree"]
 
 
-def policy_of(arm: Arm, source: str, signal: str, threshold: float, margin: float) -> Policy:
-    """The policy of an arm with one source."""
+def policy_of(
+    arm: Arm, sources: Sequence[str], signal: str, threshold: float, margin: float, combine: Combine
+) -> Policy:
+    """The policy of an arm with one source, or with several that `combine` puts together."""
+    source, several = sources[0], len(sources) > 1
+    if several and arm in ("gate", "choose"):
+        return _combined(arm, sources, signal, threshold, margin, combine)
     policies: dict[Arm, Callable[[], Policy]] = {
         "never": arms.never,
         "retry": lambda: arms.retry(threshold, signal=signal),
@@ -20,3 +27,22 @@ def policy_of(arm: Arm, source: str, signal: str, threshold: float, margin: floa
         "choose": lambda: arms.choose(source, threshold, margin, signal=signal),
     }
     return policies[arm]()
+
+
+def refuse_combination(arm: Arm, banks: Sequence[str], combine: Combine) -> None:
+    """Refuse several banks where the arm or the combination cannot use them."""
+    if len(banks) > 1 and arm in ("always", "fixed-budget"):
+        raise UsageError(f"--arm {arm} takes one bank; use --arm gate or choose with several")
+    if len(banks) > 1 and combine == "agree" and arm == "choose":
+        raise UsageError("--combine agree compares answers, not confidences: use --arm gate")
+
+
+def _combined(
+    arm: Arm, sources: Sequence[str], signal: str, threshold: float, margin: float, combine: Combine
+) -> Policy:
+    margins = dict.fromkeys(sources, margin) if arm == "choose" else None
+    if combine == "agree":
+        return arms.agree(sources, threshold, signal=signal)
+    if combine == "dual":
+        return arms.dual(sources, threshold, margins, signal=signal)
+    return arms.cascade(sources, threshold, margins, signal=signal)

@@ -164,6 +164,29 @@ def report(
     _report(open_workspace(place, None), json, texts=texts)
 
 
+@app.command()
+def export(
+    place: Place,
+    to: Annotated[Path, typer.Option(help="The bundle's file, for example mine.policy.")],
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Write the locked policy with its settings and banks to one file, for `heedful ask --policy`."""
+    from heedful.protocol.bundle import bundle_fields, write_bundle
+    from heedful.protocol.export import export_study
+    from heedful.protocol.workspace import open_workspace
+
+    bundle = export_study(open_workspace(place, None), data)
+    write_bundle(to, bundle)
+    entries = {name: len(source.entries) for name, source in bundle.sources.items()}
+    if json:
+        digest = bundle_fields(bundle)["digest"]
+        print_json({"study": bundle.study, "file": str(to), "digest": digest, "entries": entries})
+        return
+    counted = ", ".join(f"{name} ({count} entries)" for name, count in entries.items())
+    result().print(f"{bundle.study}: policy and {counted or 'no bank'} written to {to}", markup=False)
+
+
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:
     from heedful.extras import require
     from heedful.protocol.setup import prepare

@@ -12,7 +12,7 @@ from weakref import finalize
 
 from heedful.errors import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -49,6 +49,27 @@ CREATE INDEX entries_by_revision ON entries (bank, seq);
 CREATE INDEX states_by_revision ON states (bank, seq);
 """
 """Since version 2: find a bank's newest change without reading the bank."""
+
+LIVE_USE = """
+ALTER TABLE entries ADD COLUMN scope TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE entries ADD COLUMN valid_from REAL;
+ALTER TABLE entries ADD COLUMN valid_until REAL;
+ALTER TABLE entries ADD COLUMN purged REAL;
+ALTER TABLE evidence ADD COLUMN feedback INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX evidence_by_decision ON evidence (decision);
+CREATE TABLE feedback (
+    decision TEXT NOT NULL, kind TEXT NOT NULL, at REAL NOT NULL, value TEXT NOT NULL, metric TEXT NOT NULL,
+    grades TEXT NOT NULL, PRIMARY KEY (decision, kind)
+);
+CREATE TABLE trials (
+    decision TEXT PRIMARY KEY, at REAL NOT NULL, share REAL NOT NULL, allowed INTEGER NOT NULL
+);
+CREATE TABLE tombstones (
+    seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, bank TEXT NOT NULL, id TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
+"""
+"""Since version 3: scopes and times of entries, feedback, trials, and what is left of purged texts."""
 
 
 def default_path() -> Path:
@@ -88,7 +109,7 @@ class Database:
                 raise StoreError(
                     f"the store {self.path} was written by a newer version of heedful; upgrade heedful"
                 )
-            for before, statements in enumerate((SCHEMA, REVISIONS)):
+            for before, statements in enumerate((SCHEMA, REVISIONS, LIVE_USE)):
                 if version <= before:
                     for statement in statements.split(";"):
                         connection.execute(statement)

@@ -1,15 +1,28 @@
 """Create entries and convert them to JSON fields."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import get_args
 
 from heedful.errors import UsageError
 from heedful.limits import refuse_choice, refuse_text
-from heedful.types import Entry, Kind, digest_of
+from heedful.types import Entry, Kind
+
+LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
 def new_entry(
-    text: str, *, kind: Kind, response: str = "", tags: Sequence[str] = (), source: str = "", id: str = ""
+    text: str,
+    *,
+    kind: Kind,
+    response: str = "",
+    tags: Sequence[str] = (),
+    source: str = "",
+    id: str = "",
+    scope: Mapping[str, str] | None = None,
+    valid_from: float | None = None,
+    valid_until: float | None = None,
 ) -> Entry:
     """Create an entry; the default id is a prefix of its content's digest."""
     named = {"text": text, "response": response, "source": source, "id": id}
@@ -22,10 +35,20 @@ def new_entry(
         raise UsageError("the text is empty")
     if kind == "exemplar" and not response.strip():
         raise UsageError("an exemplar needs a response, the worked answer")
-    content = digest_of([kind, text, response, list(tags)])
-    return Entry(
-        id=id or content[:10], kind=kind, text=text, response=response, tags=tuple(tags), source=source
+    if valid_from is not None and valid_until is not None and valid_until <= valid_from:
+        raise UsageError("valid_until is not after valid_from, so the entry is never valid")
+    entry = Entry(
+        id=id,
+        kind=kind,
+        text=text,
+        response=response,
+        tags=tuple(tags),
+        source=source,
+        scope=dict(scope or {}),
+        valid_from=None if valid_from is None else round(valid_from, 3),
+        valid_until=None if valid_until is None else round(valid_until, 3),
     )
+    return entry if id else replace(entry, id=entry.digest[:10])
 
 
 def entry_fields(entry: Entry) -> dict[str, object]:
@@ -39,6 +62,9 @@ def entry_fields(entry: Entry) -> dict[str, object]:
         "source": entry.source,
         "state": entry.state,
         "reason": entry.reason,
+        "scope": dict(entry.scope),
+        "valid_from": _moment(entry.valid_from),
+        "valid_until": _moment(entry.valid_until),
         "digest": entry.digest,
     }
 
@@ -47,3 +73,33 @@ def refuse_bank_name(name: object) -> None:
     """Raise `UsageError` unless a bank can have this name: printable text without spaces around it."""
     if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not name:
         raise UsageError(f"a bank cannot be named {name!r}; use one line of text without spaces around it")
+
+
+def read_moment(text: str | float | None) -> float | None:
+    """A time in seconds since 1970, from such a number or from an ISO date (UTC unless it names a zone)."""
+    if text is None or text == "":
+        return None
+    try:
+        moment = float(text) if isinstance(text, int | float) else datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a time; write it as 2026-01-31 or 2026-01-31T12:00") from error
+    if isinstance(moment, datetime):
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not 0 <= moment < LATEST:
+        raise UsageError(f"{text!r} is not a time; write it as 2026-01-31 or 2026-01-31T12:00")
+    return moment
+
+
+def read_scope(pairs: Sequence[str]) -> dict[str, str]:
+    """A scope from texts such as `user=ana`."""
+    scope = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"{pair!r} is not a scope; write it as KEY=VALUE, for example user=ana")
+        scope[key] = value
+    return scope
+
+
+def _moment(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()

@@ -15,10 +15,14 @@ _CURRENT = """
 SELECT e.*, coalesce(s.state, 'active') AS state, coalesce(s.reason, '') AS reason
 FROM entries e
 LEFT JOIN states s ON s.seq = (SELECT max(seq) FROM states WHERE bank = e.bank AND id = e.id)
-WHERE e.seq = (SELECT max(seq) FROM entries WHERE bank = e.bank AND id = e.id) AND e.bank = ?
+WHERE e.seq = (SELECT max(seq) FROM entries WHERE bank = e.bank AND id = e.id)
+  AND e.bank = ? AND e.purged IS NULL
 ORDER BY (SELECT min(seq) FROM entries WHERE bank = e.bank AND id = e.id)
 """
-_VERSIONS = "SELECT *, 'active' AS state, '' AS reason FROM entries WHERE bank = ? AND id = ? ORDER BY seq"
+_VERSIONS = """
+SELECT *, 'active' AS state, '' AS reason FROM entries
+WHERE bank = ? AND id = ? AND purged IS NULL ORDER BY seq
+"""
 _HISTORY = "SELECT at, state, reason FROM states WHERE bank = ? AND id = ? ORDER BY seq"
 _EVIDENCE = "SELECT entry, version, task, utility, decision FROM evidence WHERE bank = ? ORDER BY seq"
 _REVISION = """
@@ -40,7 +44,7 @@ class SqliteStore:
         return await self.database.write(lambda connection: _put(connection, bank, entries))
 
     async def banks(self) -> Mapping[str, int]:
-        query = "SELECT bank, count(DISTINCT id) FROM entries GROUP BY bank"
+        query = "SELECT bank, count(DISTINCT id) FROM entries WHERE purged IS NULL GROUP BY bank"
         return dict(await self.database.read(lambda connection: connection.execute(query).fetchall()))
 
     async def revision(self, bank: str) -> int:
@@ -92,6 +96,12 @@ class SqliteStore:
         return await self.database.read(lambda connection: connection.execute(query, values).fetchall())
 
 
+def bank_entries(database: Database, bank: str) -> list[Entry]:
+    """The newest version of every entry of a bank, for code without an event loop."""
+    with database.reading() as connection:
+        return _read(connection, bank)
+
+
 def _find(entries: Sequence[Entry], bank: str, wanted: str) -> Entry:
     matches = [e for e in entries if e.id == wanted] or [e for e in entries if e.id.startswith(wanted)]
     if len(matches) == 1:
@@ -115,6 +125,9 @@ def _entry(row: sqlite3.Row) -> Entry:
         source=row["source"],
         state=row["state"],
         reason=row["reason"],
+        scope=json.loads(row["scope"]),
+        valid_from=row["valid_from"],
+        valid_until=row["valid_until"],
     )
 
 
@@ -134,12 +147,14 @@ def _put(connection: sqlite3.Connection, bank: str, entries: Sequence[Entry]) ->
 
 def _append(connection: sqlite3.Connection, bank: str, entry: Entry) -> None:
     tags = json.dumps(list(entry.tags), ensure_ascii=False)
+    scope = json.dumps(dict(entry.scope), ensure_ascii=False)
     connection.execute(
-        "INSERT INTO entries (at, bank, id, digest, kind, text, response, tags, source) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO entries (at, bank, id, digest, kind, text, response, tags, source, "
+        "scope, valid_from, valid_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(time.time(), bank, entry.id, entry.digest),
             *(entry.kind, entry.text, entry.response, tags, entry.source),
+            *(scope, entry.valid_from, entry.valid_until),
         ),
     )
 

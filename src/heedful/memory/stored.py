@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from heedful.memory.bank import MemoryBank
 from heedful.memory.sqlite import SqliteStore
 from heedful.ports import Store
-from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Entry, Recall, Spec
+from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Audience, Entry, Recall, Spec
 
 if TYPE_CHECKING:
     from heedful.memory.index import Embedder
@@ -65,13 +65,13 @@ class StoredBank:
     def entries(self) -> Sequence[Entry]:
         return self._newest.entries()
 
-    async def recall(self, query: str, *, limit: int) -> Sequence[Recall]:
+    async def recall(self, query: str, *, limit: int, audience: Audience | None = None) -> Sequence[Recall]:
         await self._follow()
         newest, indexed = self._newest, self._indexed
         if indexed is newest:
-            return await indexed.recall(query, limit=limit)
+            return await indexed.recall(query, limit=limit, audience=audience)
         live, served = _versions(newest), _versions(indexed)
-        recalls = await indexed.recall(query, limit=limit + len(served - live))
+        recalls = await indexed.recall(query, limit=limit + len(served - live), audience=audience)
         return [recall for recall in recalls if (recall.entry.id, recall.entry.digest) in live][:limit]
 
     async def _follow(self) -> None:

@@ -160,14 +160,10 @@ def _digest(fields: Mapping[str, object]) -> str:
 
 def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) -> dict[str, str]:
     """A digest of everything that must not change, except the code."""
-    splits = setup.splits
-    sources = setup.sources("test", 0)
-    tasks = [setup.benchmark.task(item) for item in (*splits.fit, *splits.test)]
+    tasks = setup.tasks()
     return {
-        **{f"data:{side}": items_digest(items) for side, items in splits.parts.items()},
-        **{f"bank:{name}": bank.digest for name, bank in setup.banks.items()},
-        **{f"source:{name}": digest_of(dict(source.spec)) for name, source in sources.items()},
-        "prompts": digest_of([first_prompt(task).digest for task in tasks]),
+        **{f"data:{side}": items_digest(items) for side, items in setup.splits.parts.items()},
+        **serving_digests(setup),
         "grading": digest_of([_grading(setup), [task.answer_pattern for task in tasks]]),
         "policy": digest_of(policy_fields(policy)),
         "model": model.fingerprint,
@@ -175,6 +171,16 @@ def digests(setup: StudySetup, model: Traits, ledger: Ledger, policy: Policy) ->
         "fit settings": digest_of(settings_fields(setup.study.fit)),
         "statistics": digest_of(list(PLANNED)),
         "fit passes": passes_digest(ledger, "fit"),
+    }
+
+
+def serving_digests(setup: StudySetup) -> dict[str, str]:
+    """Digests of everything besides policy and model that decides how a question is answered."""
+    sources = setup.sources("test", 0)
+    return {
+        **{f"bank:{name}": bank.digest for name, bank in setup.banks.items()},
+        **{f"source:{name}": digest_of(dict(source.spec)) for name, source in sources.items()},
+        "prompts": digest_of([first_prompt(task).digest for task in setup.tasks()]),
     }
 
 

@@ -13,14 +13,14 @@ from heedful.benchmarks.questions import OwnQuestions
 from heedful.errors import LeakError, UsageError
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import read_entries
-from heedful.ports import Benchmark, Source
+from heedful.ports import Bank, Benchmark, Source
 from heedful.protocol.splits import Splits, split
 from heedful.protocol.study import JudgeSettings, SourceSettings, Study, read_study
 from heedful.protocol.study_model import study_model
 from heedful.protocol.workspace import read_json_lines
 from heedful.sources import RetrySource
 from heedful.sources.kinds import SOURCES, SourceOptions
-from heedful.types import Entry, Side
+from heedful.types import Entry, Side, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,24 +41,30 @@ class StudySetup:
         named: dict[str, Source] = {"none": RetrySource()}
         for name, settings in self.study.sources.items():
             if side in settings.sides:
-                named[name] = self._source(name, settings, seed)
+                named[name] = make_source(settings, self.banks.get(name), seed)
         return named
 
-    def _source(self, name: str, settings: SourceSettings, seed: int) -> Source:
-        return SOURCES.make(
-            settings.kind,
-            SourceOptions(
-                bank=self.banks.get(name),
-                placement=settings.placement,
-                limit=settings.limit,
-                heading=settings.heading,
-                temperature=settings.temperature,
-                seed=seed,
-                sample=settings.sample,
-                options=settings.options,
-            ),
-            Source,
-        )
+    def tasks(self) -> list[Task]:
+        """The tasks of both sides."""
+        return [self.benchmark.task(item) for item in (*self.splits.fit, *self.splits.test)]
+
+
+def make_source(settings: SourceSettings, bank: Bank | None, seed: int) -> Source:
+    """The source that a study file describes."""
+    return SOURCES.make(
+        settings.kind,
+        SourceOptions(
+            bank=bank,
+            placement=settings.placement,
+            limit=settings.limit,
+            heading=settings.heading,
+            temperature=settings.temperature,
+            seed=seed,
+            sample=settings.sample,
+            options=settings.options,
+        ),
+        Source,
+    )
 
 
 def prepare(file: Path, data: Path | None) -> StudySetup:
@@ -118,8 +124,8 @@ def _judge(settings: JudgeSettings, folder: Path) -> Judge:
 
 
 def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
-    if settings.bank != "pool":
-        return read_entries(folder / settings.bank)[0]
+    if settings.bank_file:
+        return read_entries(folder / settings.bank_file, kind=settings.entry_kind)[0]
     exemplars = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
     if not settings.responses:
         return [entry for _, entry in exemplars if entry is not None]

@@ -1,5 +1,6 @@
 """A study file: questions, model, sources, and how a policy may be chosen."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from math import isfinite
@@ -19,10 +20,13 @@ from heedful.priors import read_prior
 from heedful.sources.kinds import SOURCES
 from heedful.stages.answer import refuse_bad_pattern
 from heedful.stages.confidence import SIGNALS
-from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, CostUnit, Placement, Side, Task
+from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, CostUnit, Kind, Placement, Side, Task
 
 Positive = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(gt=0, lt=1)]
+STORE = "store:"
+"""The start of a bank's name that stands for a bank of the store."""
+STORE_BANK = re.compile(r"store:\w[\w. -]*")
 Promise = Literal["harm", "no-loss"]
 FOLDER_NAME = "use at most 100 letters, digits, '-', '_', '+', '.' and spaces, with no '.' at the start"
 WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
@@ -85,7 +89,10 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     kind: str = "memory"
     bank: str = ""
-    """A file of entries, or `pool` for exemplars made from the rows left for banks."""
+    """A file of entries, `store:NAME` for a bank of the store, or `pool` for exemplars made from the rows
+    left for banks."""
+    entry_kind: Kind = "rule"
+    """The kind of entries that do not specify one, as for `heedful bank import --kind`."""
     responses: str = ""
     """With `pool`: a file of worked answers by row (`heedful bank build`); other rows are left out."""
     placement: Placement = "auto"
@@ -100,6 +107,13 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     sides: Annotated[tuple[Side, ...], Meta(min_length=1)] = ("fit", "test")
     options: Mapping[str, str | int | float | bool] = {}
     """Options of a plug-in's kind."""
+
+    @property
+    def bank_file(self) -> str:
+        """The file of the bank in the study's folder; a bank of the store is copied there."""
+        if not self.bank.startswith(STORE):
+            return "" if self.bank == "pool" else self.bank
+        return f"store-{self.bank.removeprefix(STORE)}.jsonl"
 
     @property
     def role(self) -> str:
@@ -269,6 +283,13 @@ def _check(study: Study, file: Path) -> None:
         if (source.kind == "memory" and not source.bank) or (source.kind in WITHOUT_BANK and source.bank):
             raise UsageError(
                 f"{file}: [sources.{name}] must have a bank if its kind is memory, and none otherwise"
+            )
+        if source.bank.startswith(STORE) and not re.fullmatch(
+            r"[\w][\w. -]*", source.bank.removeprefix(STORE)
+        ):
+            raise UsageError(
+                f"{file}: [sources.{name}] bank is {source.bank!r}; write it as store:NAME, with a name of "
+                "letters, digits, spaces, dots, _ and -"
             )
         if source.options and source.kind in ("memory", *WITHOUT_BANK):
             raise UsageError(f"{file}: [sources.{name}] has options, which only plug-in kinds accept")

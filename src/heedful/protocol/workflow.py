@@ -105,8 +105,8 @@ def earlier_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
             raise UsageError(f"the study to reuse has no ledger {reused}: correct reuse in the study file")
         return Ledger(reused)
     for source in setup.study.sources.values():
-        beside = (space.folder / source.bank).parent / "ledger.jsonl"
-        if source.bank and beside != space.ledger and beside.exists():
+        beside = (space.folder / source.bank_file).parent / "ledger.jsonl"
+        if source.bank_file and beside != space.ledger and beside.exists():
             return Ledger(beside)
     return None
 

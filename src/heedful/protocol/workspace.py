@@ -13,10 +13,12 @@ import msgspec
 from heedful.benchmarks.metrics import metric_file
 from heedful.benchmarks.question_files import read_questions
 from heedful.errors import MissingError, StoreError, UsageError
-from heedful.memory.formats import read_entries
+from heedful.memory.database import Database, default_path
+from heedful.memory.formats import read_entries, write_entries
+from heedful.memory.sqlite import bank_entries
 from heedful.mismatch import mismatch
 from heedful.protocol.idle_settings import refuse_idle_settings
-from heedful.protocol.study import Study, read_study
+from heedful.protocol.study import STORE, SourceSettings, Study, read_study
 
 T = TypeVar("T")
 REFINED = "# The bank of a source was refined by heedful; this file is not the one it was copied from."
@@ -125,6 +127,9 @@ def _copy(study: Study, place: Path, space: Workspace) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             if not (target.exists() and target.samefile(place.parent / name)):
                 shutil.copyfile(place.parent / name, target)
+        for source in study.sources.values():
+            if source.bank.startswith(STORE):
+                _copy_from_store(source, space)
         shutil.copyfile(place, space.study)
     except FileNotFoundError as error:
         raise MissingError(f"{error.filename}, named in {place}, does not exist") from error
@@ -132,10 +137,23 @@ def _copy(study: Study, place: Path, space: Workspace) -> None:
         raise UsageError(f"{error.filename} cannot be copied to {space.folder}: {error.strerror}") from error
 
 
+def _copy_from_store(source: SourceSettings, space: Workspace) -> None:
+    """Write a bank of the store to the study's folder, so that the folder is self-contained."""
+    name, path = source.bank.removeprefix(STORE), default_path()
+    entries = bank_entries(Database(path), name) if path.exists() else []
+    if not entries:
+        raise UsageError(
+            f"the store has no bank {name!r}; heedful bank ls lists its banks, and "
+            f"heedful bank import FILE --bank {name} creates it"
+        )
+    write_text(space.folder / source.bank_file, write_entries(entries, "jsonl"))
+
+
 def _files(study: Study, folder: Path) -> list[str]:
     """The files that a study file names, relative to its folder."""
     own = study.questions
-    named = {name for source in study.sources.values() for name in (source.bank, source.responses)}
+    banks = {source.bank for source in study.sources.values() if not source.bank.startswith(STORE)}
+    named = banks | {source.responses for source in study.sources.values()}
     if own is not None:
         named |= {own.file, own.fit, own.test}
         metric = metric_file(own.metric)

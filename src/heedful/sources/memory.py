@@ -1,5 +1,6 @@
 """A pass with memory: recall, compose, decode."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, get_args
@@ -11,7 +12,7 @@ from heedful.limits import refuse_choice, refuse_count, refuse_text
 from heedful.ports import Bank, Model
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import HEADING, compose
-from heedful.types import Attempt, Placement, Plan, Recall, Spec, Task
+from heedful.types import Attempt, Audience, Placement, Plan, Recall, Spec, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,10 @@ class MemorySource:
         }
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        recalls = await self.bank.recall(task.search_text, limit=self.limit)
+        audience = Audience(scope=task.scope, at=time.time() if task.at is None else task.at)
+        recalled = await self.bank.recall(task.search_text, limit=self.limit, audience=audience)
+        # a bank of another package may know no scopes, and a leak cannot be taken back
+        recalls = [recall for recall in recalled if audience.sees(recall.entry)]
         return self.plan(recalls, task) if recalls else None
 
     def plan(self, recalls: Sequence[Recall], task: Task) -> Plan:

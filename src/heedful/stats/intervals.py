@@ -31,6 +31,18 @@ def wilson(hits: float, n: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def difference_of_shares(hits: int, n: int, other_hits: int, other_n: int) -> Interval:
+    """The first share minus the second, of separate tasks, with its 95% score interval (Newcombe 1998)."""
+    (low, high), (other_low, other_high) = wilson(hits, n), wilson(other_hits, other_n)
+    share, other = hits / n, other_hits / other_n
+    return Interval(
+        low=share - other - sqrt((share - low) ** 2 + (other_high - other) ** 2),
+        high=share - other + sqrt((high - share) ** 2 + (other - other_low) ** 2),
+        value=share - other,
+        n=n + other_n,
+    )
+
+
 def share_of(hits: Bools, tasks: Sequence[str]) -> Interval:
     """The share of hits with its Wilson interval, in which the rows of a task count as one."""
     count, rows, n = int(hits.sum()), len(hits), len(set(tasks))

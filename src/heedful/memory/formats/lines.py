@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from heedful.errors import UsageError
-from heedful.memory.entries import entry_fields, new_entry
+from heedful.memory.entries import entry_fields, new_entry, read_moment
 from heedful.mismatch import mismatch
 from heedful.types import Entry, Kind, State
 
@@ -26,6 +26,9 @@ class EntryLine(msgspec.Struct, forbid_unknown_fields=True):
     source: str = ""
     state: State = "active"
     reason: str = ""
+    scope: dict[str, str] = {}
+    valid_from: str | float | None = None
+    valid_until: str | float | None = None
     digest: str = ""
 
 
@@ -68,6 +71,9 @@ def _from_json(line: str, kind: Kind) -> Entry:
         tags=read.tags,
         source=read.source,
         id=read.id,
+        scope=read.scope,
+        valid_from=read_moment(read.valid_from),
+        valid_until=read_moment(read.valid_until),
     )
     if read.digest and read.digest != entry.digest:
         raise UsageError(f"the digest of {entry.id!r} does not match its content")

@@ -1,0 +1,110 @@
+"""`heedful feedback`: say whether an answer was right."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from heedful.cli.options import Json, Store
+from heedful.cli.output import print_json, result, say
+from heedful.errors import UsageError
+
+if TYPE_CHECKING:
+    from heedful.memory.feedback import FeedbackReceipt
+    from heedful.records import Decision, Feedback
+
+
+def feedback(
+    decision: Annotated[str, typer.Argument(help="Id of a decision, an id prefix, or `last`.")],
+    right: Annotated[bool, typer.Option("--right", help="The answer is right.")] = False,
+    wrong: Annotated[bool, typer.Option("--wrong", help="The answer is wrong.")] = False,
+    answer: Annotated[
+        str | None, typer.Option(help="The right answer; it grades every pass of the decision.")
+    ] = None,
+    prefer: Annotated[
+        Literal["first", "memory", "tie"] | None,
+        typer.Option(help="Which answer is better: the first one, or the one with memory."),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="How --answer is compared: text, contains, number, choice, exact, json:PATH."),
+    ] = None,
+    store: Store = None,
+    json: Json = False,
+) -> None:
+    """Give feedback on a recorded decision; sent twice it counts once."""
+    from heedful.cli.resources import open_store
+    from heedful.memory.feedback import SqliteFeedback
+    from heedful.memory.journal import SqliteJournal
+
+    given = [right, wrong, answer is not None, prefer is not None]
+    if sum(given) != 1:
+        raise UsageError("give one of --right, --wrong, --answer TEXT and --prefer first|memory|tie")
+    if metric is not None and answer is None:
+        raise UsageError("--metric needs --answer TEXT")
+    database = open_store(store).database
+    recorded = asyncio.run(SqliteJournal(database).find(decision))
+    said = _feedback(recorded, right, answer, prefer, metric or "text")
+    receipt = asyncio.run(SqliteFeedback(database).give(said))
+    if json:
+        print_json(_fields(said, receipt))
+        return
+    _say_missed(recorded, said)
+    result().print(_line(recorded, said, receipt), markup=False, soft_wrap=True)
+
+
+def _feedback(
+    decision: "Decision", right: bool, answer: str | None, prefer: str | None, metric: str
+) -> "Feedback":
+    from heedful.benchmarks.metrics import metric_named
+    from heedful.feedback import answer_feedback, grade_feedback, preference_feedback
+
+    if answer is not None:
+        return answer_feedback(decision, answer, metric, metric_named(metric))
+    return grade_feedback(decision, right) if prefer is None else preference_feedback(decision, prefer)
+
+
+def _say_missed(decision: "Decision", said: "Feedback") -> None:
+    """Warn if a pass that is graded wrong contains the right answer."""
+    from heedful.benchmarks.metrics import contains_text
+
+    wrong = [r for r, good in zip(decision.passes, said.grades, strict=False) if not good and r.answer]
+    if said.kind == "answer" and any(contains_text(record.answer, said.value) for record in wrong):
+        say(
+            f"heedful: an answer graded wrong contains {said.value!r}; if it is right, send the feedback "
+            "again with --metric contains"
+        )
+
+
+def _line(decision: "Decision", said: "Feedback", receipt: "FeedbackReceipt") -> str:
+    graded = [
+        f"{'first' if place == 0 else record.source} {'right' if right else 'wrong'}"
+        for place, (record, right) in enumerate(zip(decision.passes, said.grades, strict=False))
+        if record.status == "decoded"
+    ]
+    known = "" if receipt.new else ", known already"
+    line = f"{decision.id}: {', '.join(graded) or said.value}{known}"
+    if not receipt.evidence:
+        return f"{line}; no evidence about an entry"
+    counted = [
+        f"{sum(e.utility > 0 for e in seen)} help, {sum(e.utility < 0 for e in seen)} hurt, "
+        f"{sum(e.utility == 0 for e in seen)} no difference in bank {bank}"
+        for bank, seen in receipt.evidence.items()
+    ]
+    return f"{line}; evidence: {'; '.join(counted)}"
+
+
+def _fields(said: "Feedback", receipt: "FeedbackReceipt") -> dict[str, object]:
+    return {
+        "decision": said.decision,
+        "kind": said.kind,
+        "value": said.value,
+        "metric": said.metric,
+        "grades": list(said.grades),
+        "new": receipt.new,
+        "evidence": [
+            {"bank": bank, "entry": e.entry, "version": e.version, "task": e.task, "utility": e.utility}
+            for bank, seen in receipt.evidence.items()
+            for e in seen
+        ],
+    }

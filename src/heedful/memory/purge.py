@@ -1,0 +1,156 @@
+"""Delete texts for good, and keep a tombstone of each: its digest and the date."""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from heedful.errors import StoreError, UsageError
+from heedful.memory.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeCount:
+    """What was deleted."""
+
+    entries: int = 0
+    decisions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeOrder:
+    """What to delete; exactly one of entry with bank, bank, decision, user, or everything before a time."""
+
+    bank: str = ""
+    entry: str = ""
+    decision: str = ""
+    user: str = ""
+    """Entries and decisions whose scope has this user."""
+    before: float | None = None
+    """Decisions made before this time, in seconds since 1970."""
+    with_decisions: bool = False
+    """Also delete the decisions that recalled a purged entry: their answers may quote it."""
+
+
+def purge(database: Database, order: PurgeOrder) -> PurgeCount:
+    """Delete the texts in one transaction, then rewrite the file so that no page keeps them."""
+    with database.reading() as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+    with database.writing() as connection:
+        entries = _entries(connection, order)
+        decisions = _decisions(connection, order, entries)
+        for bank, id in entries:
+            _forget_entry(connection, bank, id)
+        forget_decisions(connection, decisions)
+    shred(database)
+    return PurgeCount(entries=len(entries), decisions=len(decisions))
+
+
+def count(database: Database, order: PurgeOrder) -> PurgeCount:
+    """What an order would delete."""
+    with database.reading() as connection:
+        entries = _entries(connection, order)
+        return PurgeCount(entries=len(entries), decisions=len(_decisions(connection, order, entries)))
+
+
+def shred(database: Database) -> None:
+    """Rewrite the file and empty its write-ahead log, so that deleted texts are in neither."""
+    with database.reading() as connection:
+        connection.execute("VACUUM")
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StoreError(
+            f"the texts are deleted, but another process still reads {database.path}, so its log may hold "
+            "them: end that process and run the same command again"
+        )
+
+
+def forget_decisions(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    """Replace decisions by tombstones; evidence stays, and a known answer leaves only its grades."""
+    for id in ids:
+        row = connection.execute("SELECT record FROM decisions WHERE id = ?", (id,)).fetchone()
+        _bury(connection, "decision", "", id, sha256(row["record"].encode()).hexdigest())
+        connection.execute("DELETE FROM decisions WHERE id = ?", (id,))
+        connection.execute("UPDATE feedback SET value = '' WHERE decision = ? AND kind = 'answer'", (id,))
+    return len(ids)
+
+
+def _entries(connection: sqlite3.Connection, order: PurgeOrder) -> list[tuple[str, str]]:
+    """Bank and id of every entry to delete; all its versions go."""
+    alive = "SELECT DISTINCT bank, id FROM entries WHERE purged IS NULL"
+    if order.user:
+        query, values = f"{alive} AND json_extract(scope, '$.user') = ?", [order.user]
+    elif order.entry:
+        query, values = f"{alive} AND bank = ? AND id = ?", [order.bank, order.entry]
+    elif order.bank:
+        query, values = f"{alive} AND bank = ?", [order.bank]
+    else:
+        return []
+    rows = connection.execute(query, values).fetchall()
+    if not rows and not order.user:
+        what = f"entry {order.entry!r} in bank {order.bank!r}" if order.entry else f"bank {order.bank!r}"
+        raise UsageError(f"there is no {what} to purge; heedful bank ls lists banks and entries")
+    return [(row["bank"], row["id"]) for row in rows]
+
+
+def _decisions(
+    connection: sqlite3.Connection, order: PurgeOrder, entries: Sequence[tuple[str, str]]
+) -> list[str]:
+    ids: list[str] = []
+    for term, value in (
+        ("id = ?", order.decision or None),
+        ("json_extract(record, '$.task.scope.user') = ?", order.user or None),
+        ("at < ?", order.before),
+    ):
+        if value is not None:
+            rows = connection.execute(f"SELECT id FROM decisions WHERE {term}", (value,)).fetchall()
+            ids += [row["id"] for row in rows]
+    if order.decision and not ids:
+        raise UsageError(f"{order.decision!r} is not a recorded decision; heedful decisions ls lists them")
+    if order.user or order.with_decisions:
+        ids += _recalling(connection, entries)
+    return list(dict.fromkeys(ids))
+
+
+def _recalling(connection: sqlite3.Connection, entries: Sequence[tuple[str, str]]) -> list[str]:
+    """The decisions that recalled one of these entries."""
+    query = """
+    SELECT d.id, s.atom AS bank, r.atom AS entry
+    FROM decisions d, json_tree(d.record) r, json_tree(d.record, '$.sources') s
+    WHERE r.key = 'entry' AND s.key = 'bank'
+    """
+    wanted = set(entries)
+    rows = connection.execute(query) if wanted else ()
+    return [row["id"] for row in rows if (row["bank"], row["entry"]) in wanted]
+
+
+def _forget_entry(connection: sqlite3.Connection, bank: str, id: str) -> None:
+    """Blank every version of an entry; its rows stay, so that revisions and digests remain."""
+    at = time.time()
+    rows = connection.execute(
+        "SELECT text, digest FROM entries WHERE bank = ? AND id = ? AND purged IS NULL", (bank, id)
+    ).fetchall()
+    for row in rows:
+        _bury(connection, "entry", bank, id, row["digest"])
+        key = sha256(row["text"].encode()).hexdigest()
+        others = "SELECT 1 FROM entries WHERE text = ? AND NOT (bank = ? AND id = ?) LIMIT 1"
+        if connection.execute(others, (row["text"], bank, id)).fetchone() is None:
+            connection.execute("DELETE FROM vectors WHERE text = ?", (key,))
+    connection.execute(
+        "UPDATE entries SET text = '', response = '', tags = '[]', source = '', scope = '{}', purged = ? "
+        "WHERE bank = ? AND id = ?",
+        (at, bank, id),
+    )
+    connection.execute("UPDATE states SET reason = '' WHERE bank = ? AND id = ?", (bank, id))
+    connection.execute(
+        "INSERT INTO states (at, bank, id, state, reason) VALUES (?, ?, ?, 'retired', 'purged')",
+        (at, bank, id),
+    )
+
+
+def _bury(connection: sqlite3.Connection, kind: str, bank: str, id: str, digest: str) -> None:
+    connection.execute(
+        "INSERT INTO tombstones (at, kind, bank, id, digest) VALUES (?, ?, ?, ?, ?)",
+        (time.time(), kind, bank, id, digest),
+    )
