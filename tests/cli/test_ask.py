@@ -204,7 +204,7 @@ def test_ask_answers_without_memory_when_the_database_is_damaged(
 def test_ask_answers_while_another_process_holds_the_store(
     heedful: Heedful, server: FaultyServer, notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask, "LOCKED_SECONDS", 0.0)
+    monkeypatch.setattr("heedful.cli.asking.LOCKED_SECONDS", 0.0)
     store = tmp_path / "s.db"
     heedful("bank", "import", notes, "--bank", "b", "--store", str(store))
     with closing(sqlite3.connect(store, isolation_level=None)) as other:

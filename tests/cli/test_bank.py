@@ -154,7 +154,7 @@ def test_a_long_list_is_printed_one_entry_per_line(heedful: Heedful, tmp_path: P
         (("ask", "q", "--timeout", "nan"), "Invalid value for '--timeout': it must be at least 0.1"),
         (("ask", "q", "--arm", "bogus"), "Invalid value for '--arm': 'bogus' is not one of 'never'"),
         (("ask", "q", "--bogus"), "No such option: --bogus"),
-        (("ask",), "Missing argument"),
+        (("why", "--store"), "requires an argument"),
         (("bogus",), "No such command 'bogus'"),
     ],
 )

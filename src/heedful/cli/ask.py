@@ -23,7 +23,7 @@ from heedful.cli.options import (
 from heedful.cli.output import print_json, result, say
 from heedful.cli.policy import Arm, Combine
 from heedful.errors import ModelError, UsageError
-from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Outcome, Placement
+from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, OWN_ROWS, Outcome, Placement
 
 if TYPE_CHECKING:
     from heedful.control import Controller
@@ -66,8 +66,12 @@ def ask(
         typer.Option("--bank", "-b", help="Name of a bank; may be repeated. [default: default]"),
     ] = None,
     combine: Annotated[
-        Combine, typer.Option(help="With several banks: how their answers are put together.")
-    ] = "cascade",
+        Combine | None,
+        typer.Option(
+            help="With several banks: how their answers are put together [default: cascade].",
+            show_default=False,
+        ),
+    ] = None,
     arm: Annotated[Arm, typer.Option(help="How memory is used.")] = "choose",
     signal: Annotated[
         str | None,
@@ -82,7 +86,13 @@ def ask(
             help="Consult memory below this confidence [default: that of the signal].", show_default=False
         ),
     ] = None,
-    margin: Annotated[float, typer.Option(help="Accept a second answer that is surer by this much.")] = 0.0,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="Accept a second answer that is surer by this much [default: 0; of value: the prior's].",
+            show_default=False,
+        ),
+    ] = None,
     placement: Annotated[Placement, typer.Option(help="Where to put memory in the prompt.")] = "auto",
     recall: Annotated[
         str, typer.Option(help="Recall method: dense, bm25, bm25_rerank, or one from a plug-in.")
@@ -206,9 +216,9 @@ def refuse_useless(context: typer.Context, arm: Arm, recall: str, url: str | Non
     from heedful.memory.bank import WITHOUT_THRESHOLD
 
     refuse_idle_model_options(context, url)
-    if arm in ("never", "always", "fixed-budget"):
+    if arm in ("never", "always", "fixed-budget", "value"):
         refuse_idle(context, ("signal", "threshold"), f"with --arm {arm}, which ignores confidence")
-    if arm != "choose":
+    if arm not in ("choose", "value"):
         refuse_idle(context, ("margin",), f"with --arm {arm}, which has no margin")
     if recall in WITHOUT_THRESHOLD:
         refuse_idle(context, ("similarity",), f"with --recall {recall}")
@@ -298,9 +308,13 @@ def summary(outcome: Outcome) -> dict[str, object]:
 
 def _decision_line(outcome: Outcome, recorded: bool) -> str:
     confidence = "unknown" if outcome.confidence is None else f"{outcome.confidence:.2f}"
-    line = f"{outcome.route.choice} ({outcome.route.reason}, confidence {confidence})"
+    value = outcome.policy.value
+    name = "confidence" if value is None else "chance of being right"
+    line = f"{outcome.route.choice} ({outcome.route.reason}, {name} {confidence})"
     if outcome.verdict is not None:
         line += f" → {outcome.verdict.choice} ({outcome.verdict.reason})"
     calls = "1 call" if outcome.calls == 1 else f"{outcome.calls} calls"
+    if value is not None and value.trees.origin != OWN_ROWS:
+        calls += f" by the prior {value.trees.origin}"
     record = f"heedful why {outcome.decision}" if recorded else "not recorded"
     return f"{line}, {calls}; {record}"

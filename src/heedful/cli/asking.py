@@ -1,6 +1,7 @@
 """The controller of `heedful ask`: from options, or from a locked study or bundle."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,18 +9,19 @@ from msgspec import structs
 
 from heedful.cli.model_options import learn_fields
 from heedful.cli.output import say
-from heedful.cli.policy import Arm, Combine, policy_of, refuse_combination
+from heedful.cli.policy import Arm, Combine, policy_of, prior_policy, refuse_combination
 from heedful.cli.resources import open_bank, open_model, open_store, pull_weights, require_bank
 from heedful.control import MEMORY_FREE, Controller
 from heedful.errors import StoreError, UsageError
 from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory.entries import refuse_bank_name
 from heedful.memory.journal import SqliteJournal
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.schemes import ModelOptions
 from heedful.ports import Bank
 from heedful.sources import MemorySource
 from heedful.stages.confidence import WITHOUT_LOGPROBS, signal_named
-from heedful.types import Placement, TaskTemplate
+from heedful.types import Placement, Policy, TaskTemplate
 
 MEMORY = "memory"
 """The name of the source that recalls from a single bank; several are named by their banks."""
@@ -32,13 +34,15 @@ class PolicyOptions:
     """The options that decide how an answer is made; a lock replaces all of them."""
 
     banks: tuple[str, ...]
-    combine: Combine
+    combine: Combine | None
+    """None: cascade."""
     arm: Arm
     signal: str | None
     """None: the one that the model's log-probs allow."""
     threshold: float | None
     """None: the signal's own."""
-    margin: float
+    margin: float | None
+    """None: 0; of a value policy, the prior's."""
     placement: Placement
     recall: str
     similarity: float
@@ -89,29 +93,37 @@ def own_controller(
     names = {bank: bank for bank in options.banks} if len(options.banks) > 1 else {options.banks[0]: MEMORY}
     if reserved := [name for name in names.values() if name in MEMORY_FREE]:
         raise UsageError(f"a bank named {reserved[0]!r} cannot be combined with others: rename it")
+    for bank in options.banks:
+        refuse_bank_name(bank)
     refuse_combination(options.arm, options.banks, options.combine)
     sources = {
         name: MemorySource(bank=_bank(options, bank, store), placement=options.placement, limit=options.limit)
         for bank, name in names.items()
     }
-    signal = options.signal
-    if model.url and signal is None and model.logprobs and options.arm in ("gate", "choose"):
+    _policy(options, list(names.values()), logprobs=True)  # refuse nonsense before a model is opened
+    measuring = options.arm in ("gate", "choose", "value") and options.signal is None
+    if model.url and model.logprobs and measuring:
         learn_fields(model)
     answering = open_model(model)
-    measured = signal_named(signal or ("mean" if answering.traits.logprobs else WITHOUT_LOGPROBS))
-    threshold = measured.threshold if options.threshold is None else options.threshold
-    policy = policy_of(
-        options.arm, list(names.values()), measured.name, threshold, options.margin, options.combine
-    )
     return Controller(
         model=answering,
-        policy=policy,
+        policy=_policy(options, list(names.values()), logprobs=answering.traits.logprobs),
         sources=sources,
         journal=journal,
         patience=run.patience,
         explore=run.explore,
         template=options.template,
     )
+
+
+def _policy(options: PolicyOptions, sources: Sequence[str], *, logprobs: bool) -> Policy:
+    """The policy that the options describe, for a model with or without log-probs."""
+    if options.arm == "value":
+        return prior_policy(sources, options.margin, logprobs=logprobs)
+    measured = signal_named(options.signal or ("mean" if logprobs else WITHOUT_LOGPROBS))
+    threshold = measured.threshold if options.threshold is None else options.threshold
+    combine = options.combine or "cascade"
+    return policy_of(options.arm, sources, measured.name, threshold, options.margin or 0.0, combine)
 
 
 def _bank(options: PolicyOptions, name: str, store: SqliteStore | None) -> Bank:

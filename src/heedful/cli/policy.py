@@ -5,9 +5,10 @@ from typing import Literal
 
 from heedful import arms
 from heedful.errors import UsageError
+from heedful.priors import prior_for
 from heedful.types import Policy
 
-Arm = Literal["never", "retry", "always", "fixed-budget", "gate", "choose"]
+Arm = Literal["never", "retry", "always", "fixed-budget", "gate", "choose", "value"]
 Combine = Literal["cascade", "dual", "agree"]
 
 
@@ -18,7 +19,7 @@ def policy_of(
     source, several = sources[0], len(sources) > 1
     if several and arm in ("gate", "choose"):
         return _combined(arm, sources, signal, threshold, margin, combine)
-    policies: dict[Arm, Callable[[], Policy]] = {
+    policies: dict[str, Callable[[], Policy]] = {
         "never": arms.never,
         "retry": lambda: arms.retry(threshold, signal=signal),
         "always": lambda: arms.always(source),
@@ -29,10 +30,25 @@ def policy_of(
     return policies[arm]()
 
 
-def refuse_combination(arm: Arm, banks: Sequence[str], combine: Combine) -> None:
+def prior_policy(sources: Sequence[str], margin: float | None, *, logprobs: bool) -> Policy:
+    """The shipped prior over these sources, with its own cautious margin unless another one is given."""
+    prior = prior_for("text", logprobs=logprobs)
+    if prior is None:
+        raise UsageError(
+            "--arm value needs log-probs, which the model does not return: use --arm choose, or fit a value "
+            "policy in a study"
+        )
+    card = prior.card
+    used = card.margins["text"] if margin is None else margin
+    return arms.value(prior.trees, sources, cost=card.cost, margin=used)
+
+
+def refuse_combination(arm: Arm, banks: Sequence[str], combine: Combine | None) -> None:
     """Refuse several banks where the arm or the combination cannot use them."""
     if len(banks) > 1 and arm in ("always", "fixed-budget"):
         raise UsageError(f"--arm {arm} takes one bank; use --arm gate or choose with several")
+    if combine is not None and arm == "value":
+        raise UsageError("--combine has no effect with --arm value, which decides itself; leave it out")
     if len(banks) > 1 and combine == "agree" and arm == "choose":
         raise UsageError("--combine agree compares answers, not confidences: use --arm gate")
 
