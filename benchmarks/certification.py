@@ -28,7 +28,7 @@ from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import read_lock
 from heedful.protocol.policy_grid import PERCENTILES
 from heedful.protocol.replay import Replayer
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.table import Bools, Floats, Ints, Table, read_table
 from heedful.protocol.value_fit import fit_value
 from heedful.types import Policy, ValueRule, ValueTrees
@@ -36,7 +36,7 @@ from heedful.types import Policy, ValueRule, ValueTrees
 RESULTS = Path(__file__).parents[1] / "results"
 STUDIES = ("svamp", "asdiv", "multiarith")
 BANKS = ("exemplar", "rule", "worked")
-SETTINGS = FitSettings(harm_limit=0.02)
+SETTINGS = FitSettings(families=THRESHOLD_FAMILIES, harm_limit=0.02)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from heedful.protocol.fit import fit
 from heedful.protocol.replay import Replayer
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.table import Table, make_column
 from heedful.records import PassRecord, RecallRef
 from heedful.stages.accept import judge
@@ -112,7 +112,7 @@ def main() -> None:
     loop_seconds = (time.process_time() - start) / LOOPED * len(grid) * len(thresholds)
 
     start = time.process_time()
-    fitted = fit(random_table(700, seed=2), BANKS, FitSettings())
+    fitted = fit(random_table(700, seed=2), BANKS, FitSettings(families=THRESHOLD_FAMILIES))
     figures = {
         "policies": len(grid) * len(thresholds),
         "rows": len(table),

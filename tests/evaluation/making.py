@@ -14,7 +14,7 @@ from heedful.protocol.harm import fit_within_limit
 from heedful.protocol.ledger import Ledger, Pass, written_row
 from heedful.protocol.lock import PLANNED
 from heedful.protocol.passes_digest import passes_digest
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.records import RecallRef
@@ -24,7 +24,7 @@ from tests.making import ledger_row
 KINDS = {"rule": "memory", "exemplar": "memory", "retry": "retry", "vote": "vote"}
 SAID = "the model said this about seventeen purple apples"
 """In every recorded text; it must not reach a report."""
-SETTINGS = FitSettings(signals=("mean",), calibrated=False, folds=3)
+SETTINGS = FitSettings(families=THRESHOLD_FAMILIES, signals=("mean",), calibrated=False, folds=3)
 STRENGTH = {"none": 0.0, "retry": 0.0, "rule": 0.35, "exemplar": 0.9, "vote": 0.15, "useless": -3.0}
 """How much likelier a source makes a right answer (on the logit scale)."""
 

@@ -40,12 +40,13 @@ kind = "vote"
 [sources.verify]
 kind = "verify"
 [fit]
+families = ["gate", "choose", "agree", "cascade", "dual"]
 signals = ["mean", "min"]
 """
 
 
 QUICK = STUDY.replace(
-    'signals = ["mean", "min"]',
+    'families = ["gate", "choose", "agree", "cascade", "dual"]\nsignals = ["mean", "min"]',
     'signals = ["mean"]\nfamilies = ["gate", "choose"]\ncalibrated = false\nfolds = 3',
 )
 

@@ -10,7 +10,7 @@ from heedful.protocol.fit import fit, folds_of, tune
 from heedful.protocol.fit_result import BASELINE
 from heedful.protocol.harm import fit_within_limit
 from heedful.protocol.replay import Replayer
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.table import Table
 from heedful.stages.calibrate import probability
 from heedful.types import LEAST_SURE
@@ -29,7 +29,11 @@ def test_a_bank_that_only_helps_is_used_and_one_that_only_hurts_is_not() -> None
 def test_memory_first_is_chosen_where_it_is_cheaper_and_as_good() -> None:
     rng = np.random.default_rng(2)
     helpful = world(rng, 400, help_rate=0.9, hurt_rate=0.0, telling=0.0)
-    chosen = fit(helpful, ["bank"], FitSettings(signals=("mean",), calibrated=False, folds=3))
+    chosen = fit(
+        helpful,
+        ["bank"],
+        FitSettings(families=THRESHOLD_FAMILIES, signals=("mean",), calibrated=False, folds=3),
+    )
     assert (chosen.kind.first, chosen.kind.family) == ("bank", "always")
 
 

@@ -29,7 +29,7 @@ STUDIES = Path(__file__).parents[2] / "studies"
         (STUDY.replace("fit.jsonl", "gone.jsonl"), "gone.jsonl"),
         (STUDY.replace("[fit]", "[split]\nfit = 10000\n[fit]"), "too many"),
         (STUDY.replace('["mean", "min"]', '["luck"]'), "signals has 'luck'"),
-        (STUDY.replace("[fit]", '[fit]\nfamilies = ["gates"]'), "families has 'gates'"),
+        (STUDY.replace('["gate", ', '["gates", '), "families has 'gates'"),
         (STUDY.replace("[fit]", '[fit]\nfirsts = ["retry"]'), "firsts has 'retry'"),
         (STUDY.replace("[fit]", "[fit]\nfirsts = []"), "`fit.firsts` must have at least 1 item"),
         (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from heedful.protocol.study import FitSettings
+from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.workspace import Workspace
 from heedful.report.write import StudyReport, write_report
 from tests.evaluation.making import make_study
@@ -27,6 +27,8 @@ def one_bank(tmp_path_factory: pytest.TempPathFactory) -> ReportedStudy:
 @pytest.fixture(scope="package")
 def uncertified(tmp_path_factory: pytest.TempPathFactory) -> ReportedStudy:
     """A harm limit that no policy can be certified to keep."""
-    settings = FitSettings(signals=("mean",), calibrated=False, folds=3, harm_limit=0.001)
+    settings = FitSettings(
+        families=THRESHOLD_FAMILIES, signals=("mean",), calibrated=False, folds=3, harm_limit=0.001
+    )
     space = make_study(tmp_path_factory.mktemp("report") / "uncertified", n=120, settings=settings)
     return space, write_report(space)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from heedful.errors import MissingError, UsageError
+from heedful.mismatch import mismatch
 from heedful.types import Choice, Item, digest_of
 
 Plain = str | int | float
@@ -53,7 +54,7 @@ def _json_rows(file: Path, text: str) -> Iterator[tuple[int, QuestionRow]]:
             try:
                 yield number, msgspec.json.decode(line, type=QuestionRow)
             except msgspec.MsgspecError as error:
-                raise UsageError(f"{file} line {number} is not a question: {error}") from error
+                raise UsageError(f"{file} line {number} is not a question: {mismatch(error)}") from error
 
 
 def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, QuestionRow]]:

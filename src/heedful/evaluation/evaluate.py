@@ -14,6 +14,7 @@ from heedful.evaluation.families import FamilyResult, compare_families
 from heedful.evaluation.harm import Harm, measure_harm
 from heedful.evaluation.limits import LimitResult, measure_limits
 from heedful.evaluation.oracle import Oracle, find_oracle
+from heedful.evaluation.reliability import Reliability, check_estimators
 from heedful.evaluation.study_data import StudyData
 from heedful.evaluation.study_words import StudyWords, words_of
 from heedful.evaluation.sweeps import SignalPoint, ThresholdSweep, sweep_signals, sweep_thresholds
@@ -65,6 +66,8 @@ class Evaluation:
     separability: tuple[Separability, ...]
     bins: tuple[ConfidenceBin, ...]
     coverage: tuple[CoveragePoint, ...]
+    reliability: tuple[Reliability, ...]
+    """Of the estimators of value policies; empty if the lock holds none."""
     entries: tuple[BankEffects, ...]
     cost: Cost
     words: StudyWords | None
@@ -113,6 +116,7 @@ def evaluate(data: StudyData) -> Evaluation:
         separability=separate(data),
         bins=bin_rows(data),
         coverage=keep_surest(data),
+        reliability=check_estimators(data),
         entries=weigh_entries(data),
         cost=count_cost(data),
         words=None if data.texts is None else words_of(data, data.texts),

@@ -121,12 +121,13 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return "memory" if self.bank else self.kind
 
 
-FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
+THRESHOLD_FAMILIES = ("gate", "choose", "agree", "cascade", "dual")
+"""The paper's families, and agreement."""
 USUAL_SIGNALS = ("mean", "sum", "first", "min", "median", "p10", "margin", "answer_mean")
 """Signals that a fit tries if the study names none; they need log-probs."""
 VALUE = "value"
+FAMILIES = (*THRESHOLD_FAMILIES, VALUE)
 AUTO, NONE = "auto", "none"
-"""A family that is fitted only where a study names it; it takes a minute on hundreds of rows."""
 
 
 class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -227,7 +228,7 @@ def _check_fit(study: Study, file: Path) -> None:
     banks = [name for name, one in study.sources.items() if one.bank and "test" in one.sides]
     both = [name for name, one in study.sources.items() if set(one.sides) == {"fit", "test"}]
     for what, given, known in (
-        ("families", settings.families, (*FAMILIES, VALUE)),
+        ("families", settings.families, FAMILIES),
         ("signals", settings.signals, list(SIGNALS)),
         ("firsts", settings.firsts or (), ["none", *banks]),
         ("sources", settings.sources or (), both),

@@ -7,7 +7,7 @@ from heedful.evaluation.components import SIGNAL
 from heedful.evaluation.entry_effects import lopsided
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.main_table import rows_of
-from heedful.report.phrases import called, percent
+from heedful.report.phrases import called, percent, plain
 from heedful.report.svg import BLUE, GREY, MARKERS, MEMORY_COLOURS, ORANGE, PURPLE, Figure, draw
 from heedful.stats.intervals import Interval
 
@@ -118,6 +118,40 @@ def coverage_figure(evaluation: Evaluation) -> Figure | None:
         f"Risk and coverage of the baseline by confidence ({SIGNAL}), 95% Wilson band. A falling line means "
         "that confidence separates right answers from wrong ones.",
         3.0,
+        paint,
+    )
+
+
+def reliability_figure(evaluation: Evaluation) -> Figure | None:
+    """Estimated chance against the share of right answers."""
+    found = evaluation.reliability
+    if not found:
+        return None
+
+    def paint(axes: "Axes") -> None:
+        axes.plot((0, 100), (0, 100), color=GREY, linewidth=1, linestyle=":")
+        for one, colour, marker in zip(found, (BLUE, *MEMORY_COLOURS), ("o", *MARKERS), strict=False):
+            at = [100 * part.chance for part in one.bins]
+            values = [100 * part.right.value for part in one.bins]
+            spread = [
+                [100 * (part.right.value - part.right.low) for part in one.bins],
+                [100 * (part.right.high - part.right.value) for part in one.bins],
+            ]
+            axes.errorbar(at, values, yerr=spread, fmt=f"{marker}-", color=colour, label=one.family, lw=1)
+        axes.set_xlim(0, 100)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel("estimated chance of being right, %")
+        axes.set_ylabel("right, %")
+        axes.set_title("Are the estimated chances right?")
+        axes.legend(loc="upper left")
+
+    errors = ", ".join(f"{one.family} {plain(one.measured.ece, 3)}" for one in found)
+    return draw(
+        "reliability",
+        f"Estimated chance of being right against the share of right answers; calibration error: {errors}",
+        "All answers of the test side after every source was asked, in 10 bins of equal mass, with 95% "
+        f"intervals. On the dotted line the estimates are right. Calibration error (ECE): {errors}.",
+        3.4,
         paint,
     )
 

@@ -113,6 +113,7 @@ def _details(evaluation: Evaluation) -> dict[str, Any]:
         },
         "thresholds": _plain(None if evaluation.thresholds is None else asdict(evaluation.thresholds)),
         "calibration": [asdict(one) for one in evaluation.calibration],
+        "reliability": [asdict(one) for one in evaluation.reliability],
         "separability": [asdict(one) for one in evaluation.separability],
         "bins": [asdict(one) for one in evaluation.bins],
         "coverage": [asdict(one) for one in evaluation.coverage],

@@ -160,6 +160,7 @@ def _comparisons(evaluation: Evaluation) -> list[Section]:
             "Calibration",
             (
                 signal_tables.calibration_table(evaluation),
+                figures.reliability_figure(evaluation),
                 figures.coverage_figure(evaluation),
                 row_tables.coverage_table(evaluation),
             ),
