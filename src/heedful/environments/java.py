@@ -1,0 +1,53 @@
+"""Environments that run in a Java process of their own."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import HeedfulError, MissingError, WorldError
+
+INSTALL_JAVA = "apt-get install -y default-jre-headless"
+
+
+def require_java() -> None:
+    """Raise `MissingError` with the line that installs Java if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
+        raise MissingError(f"Java is missing; install it (Debian: {INSTALL_JAVA}) and run the command again")
+
+
+@contextmanager
+def java_faults(name: str) -> Iterator[None]:
+    """Turn a failure of the Java side into a `WorldError`.
+
+    The gateway raises its own errors, those of sockets, and `AttributeError` after its process died.
+    """
+    try:
+        yield
+    except HeedfulError:
+        raise
+    except Exception as error:  # third-party code may raise anything
+        first_line = next(iter(str(error).splitlines()), "")[:200]
+        raise WorldError(f"{name} failed: {type(error).__name__}: {first_line}") from error
+
+
+def end_java(world: Any) -> None:
+    """End the Java process of a world and its gateway, also while another thread waits for an answer."""
+    gateway = world._gateway
+    process = gateway.java_process
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    with suppress(Exception):  # the gateway cannot say goodbye to a dead process
+        gateway.shutdown()
+    world.close = _nothing  # its finalizer calls this, and would write to the dead process
+
+
+def _nothing() -> None:
+    """Replaces the closing of a world that has ended."""
