@@ -11,8 +11,8 @@ from heedful.agents.trail import Trail
 from heedful.agents.world_worker import WorldWorker
 from heedful.control import Controller
 from heedful.decisions import decision_of, policy_id
-from heedful.errors import ModelError, RequestError, WorldError
 from heedful.episode import Episode
+from heedful.errors import ModelError, RequestError, WorldError
 from heedful.ports import Model, Source
 from heedful.types import EpisodeSide, Observation, Outcome, Policy, digest_of
 

@@ -13,7 +13,7 @@ from heedful.types import EpisodeSide, Observation, Spec
 
 GAMES = ("coin", "cookingworld", "twc", "mapreader", "arithmetic", "sorting", "simonsays", "peckingorder")
 FOLDS = {"pool": "train", "fit": "dev", "test": "test"}
-FIRST_SEED = {"pool": 0, "fit": 10_000, "test": 20_000}
+FIRST_SEED: dict[EpisodeSide, int] = {"pool": 0, "fit": 10_000, "test": 20_000}
 """Our seeds of a side start here; the games of a fold are numbered from its own first seed."""
 EPISODES = 1_000
 """Episodes per side."""

@@ -55,11 +55,14 @@ def item_page(product: Product, chosen: Mapping[str, str]) -> ShopPage:
     """A product with its options; a chosen value is marked."""
     options: list[str] = []
     for name, values in product.choices.items():
-        options += [name, *(f"{value} (selected)" if chosen.get(name) == value else value for value in values)]
+        options += [
+            name,
+            *(f"{value} (selected)" if chosen.get(name) == value else value for value in values),
+        ]
     price = f"Price: {product.price_text}"
     texts = (BACK, PREVIOUS, *options, product.title, price, "Rating: N.A.", *SUB_PAGES, BUY)
-    values = dict.fromkeys(value for values in product.choices.values() for value in values)
-    return ShopPage(texts=texts, buttons=(BACK, PREVIOUS, *values, *SUB_PAGES, BUY))
+    clickable = dict.fromkeys(value for values in product.choices.values() for value in values)
+    return ShopPage(texts=texts, buttons=(BACK, PREVIOUS, *clickable, *SUB_PAGES, BUY))
 
 
 def sub_page(product: Product, name: str) -> ShopPage:

@@ -15,10 +15,41 @@ COLOURS = (
     *("teal", "turquoise", "aqua", "blue", "navy", "purple", "violet", "lavender", "bronze", "copper"),
 )
 NOT_NOUNS = frozenset(
-    "and for with the from your our all any are can not non new set size color colour pack inch inches "
-    "large small medium long short high low great best good perfect free full extra super ultra multi "
-    "black white gray grey silver gold beige brown khaki red pink orange yellow green blue navy purple "
-    "one two three four five six seven eight nine ten men women girls boys kids".split()
+    (
+        *(
+            "and",
+            "for",
+            "with",
+            "the",
+            "from",
+            "your",
+            "our",
+            "all",
+            "any",
+            "are",
+            "can",
+            "not",
+            "non",
+            "new",
+        ),
+        *(
+            "set",
+            "size",
+            "color",
+            "colour",
+            "pack",
+            "inch",
+            "inches",
+            "men",
+            "women",
+            "girls",
+            "boys",
+            "kids",
+        ),
+        *("large", "small", "medium", "long", "short", "high", "low", "great", "best", "good", "perfect"),
+        *("free", "full", "extra", "super", "ultra", "multi", "one", "two", "three", "four", "five", "six"),
+        *COLOURS,
+    )
 )
 ENDINGS = ("ly", "ful", "able", "ible", "less", "ous", "ive", "ing", "ed", "proof", "est", "ish")
 """Endings of adjectives, adverbs and verb forms."""

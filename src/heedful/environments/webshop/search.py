@@ -10,8 +10,28 @@ from heedful.environments.webshop.stemming import stem
 K1, B = 0.9, 0.4
 LIMIT = 50
 STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there "
-    "these they this to was will with".split()
+    (
+        *(
+            "a",
+            "an",
+            "and",
+            "are",
+            "as",
+            "at",
+            "be",
+            "but",
+            "by",
+            "for",
+            "if",
+            "in",
+            "into",
+            "is",
+            "it",
+            "no",
+        ),
+        *("not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this"),
+        *("to", "was", "will", "with"),
+    )
 )
 """Lucene's English stop words."""
 
