@@ -221,7 +221,8 @@ class Environment(Protocol):
         ...
 
     def close(self) -> None:
-        """Release processes and files, even if another thread waits for a step."""
+        """Release processes and files, also while another thread waits for a step; a closed environment can
+        be reset again."""
         ...
 
 

@@ -23,11 +23,11 @@ def match_action(reply: str, actions: Sequence[str]) -> str | None:
 
 
 def _filled(action: str, reply: str) -> str | None:
-    """The reply as an action with free text, in the spelling of the valid action."""
+    """The reply as an action with free text; a reply that was cut before its closing bracket counts."""
     if not action.endswith(ANY_TEXT):
         return None
     verb = action.removesuffix(ANY_TEXT)
-    match = re.fullmatch(rf"\s*{re.escape(verb)}\s*\[(.+)\]\W*", reply, re.IGNORECASE | re.DOTALL)
+    match = re.fullmatch(rf"\s*{re.escape(verb)}\s*\[([^\]]+)\]?\W*", reply, re.IGNORECASE | re.DOTALL)
     inner = " ".join(match[1].split()) if match else ""
     return f"{verb}[{inner}]" if inner and inner != "..." else None
 

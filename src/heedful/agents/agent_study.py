@@ -50,7 +50,7 @@ class ActSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     history_tokens: Positive = 1000
     observation_length: Positive = 1600
     shown_actions: Positive = 30
-    max_tokens: Positive = 32
+    max_tokens: Positive = 64
     world_patience: Annotated[float, Meta(gt=0)] = 60.0
 
 

@@ -26,7 +26,7 @@ class ActingSettings:
     """Characters of an observation in a prompt."""
     shown_actions: int = 30
     """Valid actions in a prompt; of more, the likeliest are chosen by their words."""
-    max_tokens: int = 32
+    max_tokens: int = 64
     """Maximum length of a reply in tokens."""
     world_patience: float = 60.0
     """Seconds that the environment may take for one step."""

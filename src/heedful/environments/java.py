@@ -46,6 +46,9 @@ def end_java(world: Any) -> None:
                 stream.close()
     with suppress(Exception):  # the gateway cannot say goodbye to a dead process
         gateway.shutdown()
+    for leftover, end in (("_obj_tree_tempdir", "cleanup"), ("_obj_tree_tempfile", "close")):
+        if hasattr(world, leftover):
+            getattr(getattr(world, leftover), end)()
     world.close = _nothing  # its finalizer calls this, and would write to the dead process
 
 

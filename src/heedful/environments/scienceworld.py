@@ -13,8 +13,12 @@ from heedful.types import EpisodeSide, Observation, Spec
 
 PER_TASK = 10_000
 """A seed is 10,000 × the place of the task among the package's tasks + the variation."""
-VARIATIONS = {"pool": "getVariationsTrain", "fit": "getVariationsDev", "test": "getVariationsTest"}
 FOCUS = "focus on "
+NAMED_FOCUS = (
+    *("boil", "melt", "freeze", "change-the-state", "chemistry-mix", "measure-", "use-thermometer"),
+    *("power-component", "test-conductivity"),
+)
+"""Beginnings of tasks whose goal names what to focus on; the goals of other tasks only describe it."""
 
 
 class ScienceWorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,6 +40,7 @@ class ScienceWorld:
         self._settings = settings
         self._world: Any = None
         self._goal = self._task = ""
+        self._variations: dict[str, dict[EpisodeSide, list[int]]] = {}
 
     @property
     def spec(self) -> Spec:
@@ -48,14 +53,24 @@ class ScienceWorld:
 
     def seeds(self, side: EpisodeSide) -> Sequence[int]:
         """Variation by variation over all tasks, so that the first few episodes have every task."""
-        world = self._running()
         numbered = []
-        for place, task in self._tasks(world):
+        for place, task in self._tasks():
+            variations = enumerate(self._sides_of(task)[side])
+            numbered += [(at, PER_TASK * place + variation) for at, variation in variations]
+        return [seed for _, seed in sorted(numbered)]
+
+    def _sides_of(self, task: str) -> dict[EpisodeSide, list[int]]:
+        """The variations of a task by side; the package tells them only for the task that is loaded."""
+        if task not in self._variations:
+            world = self._running()
             with java_faults("ScienceWorld"):
                 world.load(task, 0, self._settings.simplification)
-                variations = sorted(getattr(world.server, VARIATIONS[side])())
-            numbered += [(at, PER_TASK * place + variation) for at, variation in enumerate(variations)]
-        return [seed for _, seed in sorted(numbered)]
+                self._variations[task] = {
+                    "pool": sorted(world.get_variations_train()),
+                    "fit": sorted(world.get_variations_dev()),
+                    "test": sorted(world.get_variations_test()),
+                }
+        return self._variations[task]
 
     def reset(self, seed: int) -> Observation:
         world = self._load(seed, gold=False)
@@ -76,7 +91,7 @@ class ScienceWorld:
     def breaks(self, action: str) -> str | None:
         """Refuse to focus on something that the goal does not name: a wrong focus ends the episode."""
         words = action.strip().lower()
-        if not words.startswith(FOCUS):
+        if not words.startswith(FOCUS) or not self._task.startswith(NAMED_FOCUS):
             return None
         named = [word for word in words.removeprefix(FOCUS).split() if len(word) > 2]
         goal = self._goal.lower()
@@ -88,12 +103,11 @@ class ScienceWorld:
             end_java(world)
 
     def _load(self, seed: int, *, gold: bool) -> Any:
-        world = self._running()
         place, variation = divmod(seed, PER_TASK)
-        tasks = dict(self._tasks(world))
+        tasks = dict(self._tasks())
         if place not in tasks:
             raise UsageError(f"ScienceWorld has no episode {seed} with these tasks")
-        self._task = tasks[place]
+        self._task, world = tasks[place], self._running()
         with java_faults("ScienceWorld"):
             if variation >= world.get_max_variations(self._task):
                 raise UsageError(f"the task {self._task} of ScienceWorld has no variation {variation}")
@@ -101,9 +115,10 @@ class ScienceWorld:
             self._goal = " ".join(world.get_task_description().removeprefix("Task Description:").split())
         return world
 
-    def _tasks(self, world: Any) -> list[tuple[int, str]]:
-        with java_faults("ScienceWorld"):
-            known = list(world.get_task_names())
+    def _tasks(self) -> list[tuple[int, str]]:
+        with importing("agents"):
+            from scienceworld.constants import ID2TASK
+        known = list(ID2TASK.values())
         wanted = [name.strip() for name in self._settings.tasks.split(",") if name.strip()] or known
         if unknown := [name for name in wanted if name not in known]:
             raise UsageError(
