@@ -206,6 +206,7 @@ CROSS_CUTTING = {
     "test_static.py": "ruff and mypy",
     "test_value_control.py": "value policies from the live loop to the record",
     "test_wheel.py": "the package as it is installed",
+    "agents/test_real_episodes.py": "episodes of every world with the smoke model",
     "benchmarks/test_graders.py": "how all benchmarks read and grade",
     "cli/test_missing_extras.py": "commands without their extras",
     "governance/test_retirement_simulation.py": "how often the rules err, and how soon they act",

@@ -62,7 +62,11 @@ def test_budget_and_cooldown_limit_the_consultations_of_an_episode() -> None:
 
 @pytest.mark.parametrize(
     ("told", "reason"),
-    [("fly away", "valid:not-allowed"), ("open blue box", "contract:room"), ("go west", "progress:no-effect")],
+    [
+        ("fly away", "valid:not-allowed"),
+        ("open blue box", "contract:room"),
+        ("go west", "progress:no-effect"),
+    ],
 )
 def test_a_second_action_that_a_guard_refuses_is_rolled_back(told: str, reason: str) -> None:
     def unsure(prompt: Prompt) -> Reply:
@@ -78,7 +82,12 @@ def test_a_second_action_that_a_guard_refuses_is_rolled_back(told: str, reason: 
 
 replies = st.sampled_from([*ACTIONS, "Action: Go East", "fly", "", "open blue box and run", "search[x]"])
 policies = st.sampled_from(
-    [UNSURE, shadow_policy(), *fixed_arms(Budget(passes=3), -0.3).values(), threshold_policy(0.0, -2.0, Budget())]
+    [
+        UNSURE,
+        shadow_policy(),
+        *fixed_arms(Budget(passes=3), -0.3).values(),
+        threshold_policy(0.0, -2.0, Budget()),
+    ]
 )
 
 

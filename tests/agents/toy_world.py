@@ -91,7 +91,7 @@ def walker(prompt: Prompt) -> Reply:
     room = int(re.findall(r"You are in room (\d)", last.partition("\n\n")[0])[-1])
     if room < target:
         return ("go east", -0.05)
-    told = re.findall(r"open (\w+) box", last.partition("Notes from")[2])
+    told = re.findall(r"open (?:the )?(red|blue) box", last.partition("Notes from")[2].lower())
     return (f"open {told[0]} box", -0.2) if told else ("open red box", -0.9)
 
 

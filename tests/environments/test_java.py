@@ -15,7 +15,7 @@ def test_missing_java_is_named_with_the_line_that_installs_it(monkeypatch: pytes
 
 
 def test_a_failure_of_the_java_side_becomes_one_sentence() -> None:
-    with pytest.raises(WorldError, match="^Chess failed: OSError: first$"), java_faults("Chess"):
+    with pytest.raises(WorldError, match=r"^Chess failed: OSError: first$"), java_faults("Chess"):
         raise OSError("first\nsecond")
     with pytest.raises(UsageError, match="mine"), java_faults("Chess"):
         raise UsageError("mine")

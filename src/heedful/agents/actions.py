@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-REPLY_PATTERN = r"(?is)\s*(?:(?:next )?action\s*:\s*)?[-*>`\"']*\s*([^\n`\"]+).*"
+REPLY_PATTERN = r"(?is)\s*(?:(?:next )?action\s*:\s*)?[-*>`\"'\s]*([^\n`\"]+).*"
 """The first line of a reply without a leading "Action:", a list mark or quotes."""
 ANY_TEXT = "[...]"
 """The end of a valid action that allows any text in its brackets."""

@@ -92,7 +92,8 @@ def step_lines(step: StepView) -> list[str]:
 
 
 def _told(entry: Entry) -> str:
-    return f"{entry.text} {entry.response}".replace("\n", " ")
+    """The advice of an entry; its situation is the one at hand, more or less."""
+    return (entry.response or entry.text).replace("\n", " ")
 
 
 def end_line(record: EpisodeRecord) -> str:

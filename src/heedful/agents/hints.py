@@ -64,8 +64,10 @@ def gold_steps(environment: Environment, seed: int) -> list[GoldStep]:
 def gold_entries(environment: Environment, seeds: Iterable[int], limit: int) -> list[Entry]:
     """Fragments of solutions: first the opening of every episode, then what follows."""
     solutions = [fragments(gold_steps(environment, seed), seed) for seed in list(seeds)[:limit]]
-    by_part = (entry for part in zip_longest(*solutions) for entry in part if entry is not None)
-    return list({entry.id: entry for entry in by_part}.values())[:limit]
+    distinct: dict[str, Entry] = {}
+    for entry in (entry for part in zip_longest(*solutions) for entry in part if entry is not None):
+        distinct.setdefault(entry.id, entry)
+    return list(distinct.values())[:limit]
 
 
 def fragments(steps: Sequence[GoldStep], seed: int) -> list[Entry]:

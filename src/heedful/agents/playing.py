@@ -16,7 +16,7 @@ from heedful.ports import Model
 from heedful.types import EpisodeSide
 
 FAILURES_IN_A_ROW = 5
-"""After this many failures in a row the model or the environment is taken to be down."""
+"""After this many different episodes failed in a row, the model or the environment is taken to be down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,8 @@ class EpisodeRunner:
     model: Model
     retry_failed: bool = False
     cached: CachedModel = field(init=False)
-    _failures: int = 0
+    _unsettled: list[EpisodeRecord] = field(default_factory=list)
+    """Failures since the last success: written only after another episode succeeds."""
 
     def __post_init__(self) -> None:
         self.cached = CachedModel(model=self.model, file=self.files.decodes)
@@ -97,6 +98,7 @@ class EpisodeRunner:
             for task in workers:
                 task.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+        self._settle()
         return [record for job in jobs if (record := records[self._key(job)]) is not None]
 
     def _player(self) -> Player:
@@ -109,15 +111,24 @@ class EpisodeRunner:
         return record is None or (self.retry_failed and record.failed)
 
     def _keep(self, record: EpisodeRecord) -> None:
-        """Store a record; many failures in a row end the run, which can be resumed."""
-        self._failures = self._failures + 1 if record.failed else 0
-        if self._failures >= FAILURES_IN_A_ROW:
+        """Store a record; failures of many episodes in a row end the run, which can be resumed."""
+        if not record.failed:
+            self._settle()
+            self.files.episodes.append(record)
+            return
+        self._unsettled.append(record)
+        if len({failed.seed for failed in self._unsettled}) >= FAILURES_IN_A_ROW:
             kind = WorldError if record.end == "environment" else ModelError
             raise kind(
                 f"{FAILURES_IN_A_ROW} episodes failed in a row, the last one with: {record.error}; "
-                "played episodes are kept: run the same command again, with --retry-failed to repeat these"
+                "played episodes are kept, run the same command again"
             )
-        self.files.episodes.append(record)
+
+    def _settle(self) -> None:
+        """Write the pending failures: the model and the environment work, so they concern their episodes."""
+        for record in self._unsettled:
+            self.files.episodes.append(record)
+        self._unsettled = []
 
     def _key(self, job: EpisodeJob) -> EpisodeKey:
         fingerprint = self.model.traits.fingerprint
