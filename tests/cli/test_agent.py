@@ -136,6 +136,15 @@ def test_a_mistake_gets_a_sentence(heedful: Heedful, words: tuple[str, ...], cod
     assert (done.code, said in done.err) == (code, True), done.err
 
 
+def test_missing_java_ends_with_the_line_that_installs_it(
+    heedful: Heedful, server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    done = heedful("agent", "run", "textworld_express", "--goal", "0", "--arm", "never", "--url", server.url)
+    assert (done.code, "default-jre-headless" in done.err) == (3, True), done.err
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

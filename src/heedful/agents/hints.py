@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from heedful.agents.episode_record import EpisodeRecord
 from heedful.agents.trail import cut
@@ -13,6 +12,8 @@ from heedful.types import Entry, EpisodeSide, Observation
 
 FRAGMENT = 3
 """Actions in a fragment."""
+SHORT = 8
+"""Steps of a short solution."""
 SITUATION_LENGTH = 400
 """Characters of the observation in an entry."""
 SUBJECT_WORDS = "the item that fits"
@@ -62,19 +63,22 @@ def gold_steps(environment: Environment, seed: int) -> list[GoldStep]:
 
 
 def gold_entries(environment: Environment, seeds: Iterable[int], limit: int) -> list[Entry]:
-    """Fragments of solutions: first the opening of every episode, then what follows."""
-    solutions = [fragments(gold_steps(environment, seed), seed) for seed in list(seeds)[:limit]]
+    """Fragments of solutions, episode by episode, until there are `limit`."""
     distinct: dict[str, Entry] = {}
-    for entry in (entry for part in zip_longest(*solutions) for entry in part if entry is not None):
-        distinct.setdefault(entry.id, entry)
+    for seed in seeds:
+        if len(distinct) >= limit:
+            break
+        for entry in fragments(gold_steps(environment, seed), seed):
+            distinct.setdefault(entry.id, entry)
     return list(distinct.values())[:limit]
 
 
 def fragments(steps: Sequence[GoldStep], seed: int) -> list[Entry]:
-    """One entry for every third step of a solution."""
+    """One entry for every step of a short solution, for every third step of a long one."""
+    stride = 1 if len(steps) <= SHORT else FRAGMENT
     return [
         _entry(step.before, f"What worked: {_joined(step.before, step.actions[:FRAGMENT])}.", GOLD, seed)
-        for step in steps[::FRAGMENT]
+        for step in steps[::stride]
     ]
 
 
