@@ -14,7 +14,7 @@ from heedful.agents.guards import AGENT_GUARDS
 from heedful.agents.play import Arm
 from heedful.agents.playing import EpisodeJob, EpisodeRunner, OnPlaying, jobs_of
 from heedful.errors import UsageError
-from heedful.protocol.value_fit import fit_answer, fit_gain, held_out_estimates
+from heedful.protocol.value_fit import UNFITTED, fit_trees
 from heedful.protocol.value_replay import RowViews, record_view
 from heedful.types import Budget, Policy, ValueRule
 
@@ -143,9 +143,8 @@ def value_rule(
                     continue
                 rows.append(_row(step, branch))
                 tasks.append(str(episode.seed))
-    answer = fit_answer(rows, range(len(rows)), seed)
-    gain = fit_gain(rows, held_out_estimates(rows, tasks, seed), seed)
-    return ValueRule(answer=answer, gain=gain, calls=(1.0,), cost=cost)
+    trees = fit_trees(rows, tasks, UNFITTED, seed, likeness=lambda: None)
+    return ValueRule(trees=trees, costs=(1.0,), cost=cost)
 
 
 def _row(step: StepRecord, branch: Branch | None) -> RowViews:
