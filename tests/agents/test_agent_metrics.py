@@ -8,6 +8,7 @@ from heedful.errors import UsageError
 from heedful.records import CandidateRecord, PassRecord, RecallRef
 from heedful.types import Route, Usage, Verdict
 
+ARMS = ("no memory", "threshold")
 FIRST = PassRecord(source="none", prompt="p", model="m", status="decoded", answer="a")
 
 
@@ -61,7 +62,7 @@ EPISODES = [
 
 
 def test_the_metrics_are_those_of_the_method() -> None:
-    result = arm_results(pair_episodes(EPISODES), seed=0)["threshold"]
+    result = arm_results(pair_episodes(EPISODES, ARMS), seed=0)["threshold"]
     assert (result.success, result.score, result.helps, result.hurts) == (0.5, 0.625, 1, 1)
     assert result.har == pytest.approx(2 / 4)
     assert result.ltr == -1.0
@@ -76,26 +77,26 @@ def test_the_metrics_are_those_of_the_method() -> None:
 
 
 def test_an_arm_without_an_accepted_step_has_no_harmful_acceptance_rate() -> None:
-    result = arm_results(pair_episodes(EPISODES), seed=0)["no memory"]
+    result = arm_results(pair_episodes(EPISODES, ARMS), seed=0)["no memory"]
     assert (result.har, result.helps, result.hurts, result.invalid) == (None, 0, 0, 0.25)
 
 
 def test_an_episode_that_failed_in_one_arm_is_left_out_of_all() -> None:
     failed = episode("threshold", 1, 0.0, end="environment")
-    paired = pair_episodes([*EPISODES, failed])
+    others = [record for record in EPISODES if (record.arm, record.seed) != ("threshold", 1)]
+    paired = pair_episodes([*others, failed], ARMS)
     assert [record.seed for record in paired["no memory"]] == [0, 2, 3]
     assert [record.seed for record in paired["threshold"]] == [0, 2, 3]
 
 
-def test_without_a_baseline_or_a_common_episode_there_are_no_results() -> None:
-    with pytest.raises(UsageError, match="no episode of the test side"):
-        pair_episodes([])
+@pytest.mark.parametrize("played", [[], [EPISODES[0], EPISODES[5]], EPISODES[:4]])
+def test_without_a_common_episode_there_are_no_results(played: list[EpisodeRecord]) -> None:
     with pytest.raises(UsageError, match="played by every arm"):
-        pair_episodes([EPISODES[0], EPISODES[5]])
+        pair_episodes(played, ARMS)
 
 
 def test_entries_are_counted_once_per_episode_and_the_most_harmful_come_first() -> None:
-    paired = pair_episodes(EPISODES)
+    paired = pair_episodes(EPISODES, ARMS)
     results = entry_results(paired["no memory"], paired["threshold"])
     assert [(one.entry, one.accepted, one.helps, one.hurts) for one in results] == [
         ("bad", 1, 0, 1),

@@ -49,18 +49,16 @@ class ArmResult:
     """Paired differences of success, score and calls to no memory, with 95% intervals."""
 
 
-def pair_episodes(records: Sequence[EpisodeRecord]) -> dict[str, list[EpisodeRecord]]:
+def pair_episodes(records: Sequence[EpisodeRecord], arms: Sequence[str]) -> dict[str, list[EpisodeRecord]]:
     """Episodes by arm, in one order, of the seeds that every arm has played without a failure."""
-    arms: dict[str, dict[int, EpisodeRecord]] = {}
+    sound: dict[str, dict[int, EpisodeRecord]] = {arm: {} for arm in arms}
     for record in records:
-        arms.setdefault(record.arm, {})[record.seed] = record
-    if BASELINE not in arms:
-        raise UsageError("no episode of the test side has been played yet; run heedful agent study first")
-    sound = [{seed for seed, record in played.items() if not record.failed} for played in arms.values()]
-    seeds = sorted(set.intersection(*sound))
+        if not record.failed:
+            sound[record.arm][record.seed] = record
+    seeds = sorted(set.intersection(*(set(played) for played in sound.values())))
     if not seeds:
-        raise UsageError("no test episode has been played by every arm yet; run the study again")
-    return {arm: [played[seed] for seed in seeds] for arm, played in arms.items()}
+        raise UsageError("no test episode has been played by every arm yet; run heedful agent study")
+    return {arm: [played[seed] for seed in seeds] for arm, played in sound.items()}
 
 
 def arm_results(episodes: Mapping[str, Sequence[EpisodeRecord]], seed: int) -> dict[str, ArmResult]:

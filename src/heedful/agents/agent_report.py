@@ -45,7 +45,7 @@ def write_agent_report(folder: AgentFolder, entry_texts: Mapping[str, str]) -> A
     """Compute the results and write HTML, Markdown, JSON and traces, with the texts of the bank's entries."""
     lock = read_agent_lock(folder.lock)
     file = RowFile(folder.episodes, EpisodeRecord)
-    episodes = pair_episodes(list(_locked_episodes(lock, file.rows)))
+    episodes = pair_episodes(_locked_episodes(lock, file.rows), list(lock.arms))
     results = arm_results(episodes, seed=0)
     entries = entry_results(episodes[BASELINE], episodes[lock.main])
     summary = summary_of(lock, results)

@@ -59,7 +59,7 @@ class AgentFitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     quantiles: Annotated[tuple[Share, ...], Meta(min_length=1)] = (0.35, 0.7)
     """Consult below these quantiles of the fit side's confidences."""
-    margins: Annotated[tuple[float, ...], Meta(min_length=1)] = (0.0,)
+    margins: Annotated[tuple[float, ...], Meta(min_length=1)] = (-0.1, 0.0)
     budgets: Annotated[tuple[Positive, ...], Meta(min_length=1)] = (2, 4)
     """B: consultations per episode."""
     cooldowns: Annotated[tuple[Count, ...], Meta(min_length=1)] = (0, 2)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heedful.agents.play import StepView
     from heedful.agents.playing import PlayingProgress
     from heedful.environments.making import EnvironmentOptions, OptionValue
+    from heedful.models.schemes import ModelOptions
     from heedful.ports import Model
     from heedful.types import Entry, Policy
 
@@ -159,7 +160,7 @@ def study(
     opened = _study_model(setup)
     if folder.lock.exists():
         say(f"{folder.lock} exists: continuing with the locked study")
-    asyncio.run(run_agent_study(folder, setup, opened, _progress(), retry_failed=retry_failed))
+    asyncio.run(run_agent_study(folder, setup, opened, Progress(), retry_failed=retry_failed))
     _report(folder.folder, json)
 
 
@@ -229,11 +230,9 @@ def _entries(bank: str, store: Path | None) -> "list[Entry]":
     return list(asyncio.run(opened.entries(bank)))
 
 
-def _open_model(options: object, recall: "RecallSettings | None") -> "Model":
+def _open_model(options: "ModelOptions", recall: "RecallSettings | None") -> "Model":
     from heedful.cli.resources import open_model, pull_weights
-    from heedful.models.schemes import ModelOptions
 
-    assert isinstance(options, ModelOptions)
     if recall is not None and recall.method != "bm25":
         pull_weights("all-minilm-l6-v2")
     return open_model(options)
@@ -259,10 +258,6 @@ def _print_step(step: "StepView") -> None:
         result().print(line, markup=False, soft_wrap=True)
 
 
-def _progress() -> "Progress":
-    return Progress()
-
-
 class Progress:
     """Prints a line for every tenth of a stage."""
 
@@ -270,8 +265,9 @@ class Progress:
         self._printed: dict[str, int] = {}
 
     def __call__(self, stage: str, now: "PlayingProgress") -> None:
-        if now.done == 0 or now.done < self._printed.get(stage, 0) + max(1, now.total // 10):
-            self._printed[stage] = min(self._printed.get(stage, 0), now.done)
+        last = self._printed.get(stage, 0)
+        self._printed[stage] = min(last, now.done)  # less than before: the next part of the stage
+        if now.done == 0 or now.done < self._printed[stage] + max(1, now.total // 10):
             return
         self._printed[stage] = now.done
         failed = f", {now.failed} failed" if now.failed else ""
