@@ -86,7 +86,8 @@ def test_an_episode_is_printed_step_by_step(
     assert "What worked" in done.out
     assert "verdict accept (margin met)" in done.out
     assert "ended: done" in done.out
-    played = heedful(*words, *more, "--branch", "--json").json
+    assert heedful("bank", "import", bank, "--bank", "hints").code == 0
+    played = heedful(*words[:-1], "hints", *more, "--branch", "--json").json
     assert {"goal", "score", "calls", "end", "error", "steps", "saved", "branches"} == set(played)
     assert played["branches"][0]["second_score"] >= played["branches"][0]["first_score"]
     assert played["steps"][-1]["action"] == "click[buy now]"

@@ -1,9 +1,13 @@
 """TextWorld-Express, in a real Java process."""
 
+import asyncio
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
+from heedful.agents.world_worker import WorldWorker
 from heedful.environments.textworld_express import TextWorldExpress, TextWorldSettings
 from heedful.errors import UsageError, WorldError
 from heedful.testing import check_environment
@@ -43,6 +47,22 @@ def test_a_world_whose_process_died_fails_with_a_sentence_and_starts_again() -> 
         with pytest.raises(WorldError, match="TextWorld-Express failed"):
             world.step("look around")
         world.close()
+        assert world.reset(0) == first
+    finally:
+        world.close()
+
+
+@needs_java
+def test_a_world_whose_process_hangs_is_ended_and_starts_again() -> None:
+    world = TextWorldExpress(COIN)
+    try:
+        first = world.reset(0)
+        process = world._world._gateway.java_process
+        os.kill(process.pid, signal.SIGSTOP)
+        worker = WorldWorker(lambda: world, patience=0.5)
+        with pytest.raises(WorldError, match="did not answer step"):
+            asyncio.run(worker.step("look around"))
+        assert process.poll() == -signal.SIGKILL
         assert world.reset(0) == first
     finally:
         world.close()

@@ -34,6 +34,12 @@ def java_faults(name: str) -> Iterator[None]:
         raise WorldError(f"{name} failed: {type(error).__name__}: {first_line}") from error
 
 
+def require_alive(world: Any, name: str) -> None:
+    """Raise `WorldError` if the Java process of a world has ended."""
+    if (code := world._gateway.java_process.poll()) is not None:
+        raise WorldError(f"{name} failed: its Java process ended with {code}")
+
+
 def end_java(world: Any) -> None:
     """End the Java process of a world and its gateway, also while another thread waits for an answer."""
     gateway = world._gateway
@@ -44,8 +50,9 @@ def end_java(world: Any) -> None:
         if stream is not None:
             with suppress(OSError):
                 stream.close()
-    with suppress(Exception):  # the gateway cannot say goodbye to a dead process
-        gateway.shutdown()
+    gateway._gateway_client.is_connected = False  # or collected Java objects would open new connections
+    gateway._gateway_client.close()
+    gateway.shutdown_callback_server()
     for leftover, end in (("_obj_tree_tempdir", "cleanup"), ("_obj_tree_tempfile", "close")):
         if hasattr(world, leftover):
             getattr(getattr(world, leftover), end)()

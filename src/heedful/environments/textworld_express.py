@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from heedful.environments.java import end_java, java_faults, require_java
+from heedful.environments.java import end_java, java_faults, require_alive, require_java
 from heedful.environments.making import EnvironmentOptions
 from heedful.errors import UsageError
 from heedful.extras import importing
@@ -93,6 +93,7 @@ class TextWorldExpress:
             with java_faults("TextWorld-Express"):
                 self._world = TextWorldExpressEnv(envStepLimit=1_000)
                 self._world.load(self._settings.game, self._settings.parameters)
+        require_alive(self._world, "TextWorld-Express")
         return self._world
 
     def _observed(self, infos: dict[str, Any]) -> Observation:
