@@ -195,6 +195,14 @@ def test_a_script_is_executed_before_the_first_decode() -> None:
     assert (record.score, len(model.prompts)) == (1.0, 1)
 
 
+def test_a_past_observation_is_a_beginning_of_what_it_was() -> None:
+    model = scripted()
+    played(arms.never(), seed=2, model=model, settings=ActingSettings(steps=12, past_length=10))
+    past = [message.content for message in model.prompts[-1].messages if message.role == "user"][:-1]
+    assert past == ["You are i…"] * 3
+    assert "You are in room 3." in model.prompts[-1].messages[-1].content
+
+
 def test_the_prompt_of_a_step_begins_with_the_prompt_before_it_up_to_the_list_of_actions() -> None:
     model = scripted()
     played(arms.never(), seed=2, model=model)

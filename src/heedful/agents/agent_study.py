@@ -49,6 +49,7 @@ class ActSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     steps: Positive = 20
     history_tokens: Positive = 1000
     observation_length: Positive = 1600
+    past_length: Positive = 400
     shown_actions: Positive = 30
     max_tokens: Positive = 64
     world_patience: Annotated[float, Meta(gt=0)] = 60.0

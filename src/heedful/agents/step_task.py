@@ -23,7 +23,9 @@ class ActingSettings:
     history_tokens: int = 1000
     """Past observations and actions in a prompt, in tokens (estimated)."""
     observation_length: int = 1600
-    """Characters of an observation in a prompt."""
+    """Characters of the current observation in a prompt."""
+    past_length: int = 400
+    """Characters of each past observation in a prompt."""
     shown_actions: int = 30
     """Valid actions in a prompt; of more, the likeliest are chosen by their words."""
     max_tokens: int = 64
@@ -35,8 +37,8 @@ class ActingSettings:
 def step_task(trail: Trail, settings: ActingSettings, id: str) -> Task:
     """The task of the current step.
 
-    The list of actions is at the end and is not repeated for past steps, so the prompt of the next step
-    begins with everything of this one up to that list.
+    The list of actions is at the end and is not repeated for past steps, and a past observation is a
+    beginning of what it was. So the prompt of the next step begins with this one up to that cut.
     """
     now = trail.now
     shown = shortlist(now.actions, trail.goal, now.text, settings.shown_actions)
@@ -48,6 +50,6 @@ def step_task(trail: Trail, settings: ActingSettings, id: str) -> Task:
         instructions=INSTRUCTIONS.format(goal=trail.goal),
         answer_pattern=REPLY_PATTERN,
         max_tokens=settings.max_tokens,
-        earlier=trail.messages(settings.history_tokens, settings.observation_length),
+        earlier=trail.messages(settings.history_tokens, settings.past_length),
         query=f"{trail.goal}\n{observation}",
     )
