@@ -44,13 +44,14 @@ def end_java(world: Any) -> None:
     """End the Java process of a world and its gateway, also while another thread waits for an answer."""
     gateway = world._gateway
     process = gateway.java_process
+    # first, or a step in progress and collected Java objects would open connections to the dead process
+    gateway._gateway_client.is_connected = False
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with suppress(OSError):
                 stream.close()
-    gateway._gateway_client.is_connected = False  # or collected Java objects would open new connections
     gateway._gateway_client.close()
     gateway.shutdown_callback_server()
     for leftover, end in (("_obj_tree_tempdir", "cleanup"), ("_obj_tree_tempfile", "close")):
