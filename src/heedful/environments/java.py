@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,27 @@ def java_faults(name: str) -> Iterator[None]:
     except Exception as error:  # third-party code may raise anything
         first_line = next(iter(str(error).splitlines()), "")[:200]
         raise WorldError(f"{name} failed: {type(error).__name__}: {first_line}") from error
+
+
+def defer_collection(world: Any) -> None:
+    """Release Java objects in `tend` only.
+
+    The gateway releases a Java object when Python collects it, in whatever thread that happens, and waits
+    for the answer: a process that hangs would stop the event loop.
+    """
+    client = world._gateway._gateway_client
+    release, waiting = client.garbage_collect_object, deque[str]()
+    client.garbage_collect_object = waiting.append
+    world.heedful_garbage = (release, waiting)
+
+
+def tend(world: Any, name: str) -> None:
+    """Raise `WorldError` if the Java process of a world has ended, and release collected Java objects."""
+    release, waiting = world.heedful_garbage
+    with java_faults(name):
+        require_alive(world, name)
+        while waiting:
+            release(waiting.popleft())
 
 
 def require_alive(world: Any, name: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from heedful.environments.java import end_java, java_faults, require_alive, require_java
+from heedful.environments.java import defer_collection, end_java, java_faults, require_java, tend
 from heedful.environments.making import EnvironmentOptions
 from heedful.errors import UsageError
 from heedful.extras import importing
@@ -133,7 +133,8 @@ class ScienceWorld:
                 from scienceworld import ScienceWorldEnv
             with java_faults("ScienceWorld"):
                 self._world = ScienceWorldEnv(envStepLimit=1_000_000)
-        require_alive(self._world, "ScienceWorld")
+                defer_collection(self._world)
+        tend(self._world, "ScienceWorld")
         return self._world
 
     def _observed(self, world: Any, text: str) -> Observation:

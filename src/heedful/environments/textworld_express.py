@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from heedful.environments.java import end_java, java_faults, require_alive, require_java
+from heedful.environments.java import defer_collection, end_java, java_faults, require_java, tend
 from heedful.environments.making import EnvironmentOptions
 from heedful.errors import UsageError
 from heedful.extras import importing
@@ -92,8 +92,9 @@ class TextWorldExpress:
                 from textworld_express import TextWorldExpressEnv
             with java_faults("TextWorld-Express"):
                 self._world = TextWorldExpressEnv(envStepLimit=1_000)
+                defer_collection(self._world)
                 self._world.load(self._settings.game, self._settings.parameters)
-        require_alive(self._world, "TextWorld-Express")
+        tend(self._world, "TextWorld-Express")
         return self._world
 
     def _observed(self, infos: dict[str, Any]) -> Observation:
