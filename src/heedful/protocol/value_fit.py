@@ -82,9 +82,7 @@ def fit_answer(
     return boosted_classifier(np.array(features), np.array(right, dtype=float), seed)
 
 
-def estimates_of(
-    row: RowViews, trees: ValueTrees, likeness: Likeness = similarity_if_present
-) -> Estimates:
+def estimates_of(row: RowViews, trees: ValueTrees, likeness: Likeness = similarity_if_present) -> Estimates:
     return Estimates(trees=trees, views=dict(row.views), similar=likeness())
 
 
