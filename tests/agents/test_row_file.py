@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from heedful.agents.agent_workspace import TextRow
@@ -20,6 +21,23 @@ def test_a_torn_or_changed_row_is_skipped_and_the_file_goes_on(tmp_path: Path) -
         assert (file.rows, file.damaged) == ([TextRow("b", "second")], 2)
         file.append(TextRow("c", "third"))
     assert RowFile(path, TextRow).rows == [TextRow("b", "second"), TextRow("c", "third")]
+
+
+class EarlierRow(msgspec.Struct, frozen=True):
+    digest: str
+
+
+class LaterRow(msgspec.Struct, frozen=True):
+    digest: str
+    text: str = "unknown"
+
+
+def test_a_row_of_an_earlier_version_stays_readable(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    with RowFile(path, EarlierRow) as file:
+        file.append(EarlierRow("a"))
+    read = RowFile(path, LaterRow)
+    assert (read.rows, read.damaged) == ([LaterRow("a")], 0)
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
