@@ -56,6 +56,11 @@ MAY_IMPORT = {
     },
     "evaluation": {"types", "errors", "records", "stages", "stats", "protocol"},
     "report": {"types", "extras", "decisions", "stats", "protocol", "evaluation", "experiments"},
+    "environments": {"types", "errors", "extras", "ports", "plugins"},
+    "agents": {
+        *("types", "errors", "ports", "records", "arms", "stages", "sources", "decisions", "control"),
+        *("episode", "memory", "models", "benchmarks", "stats", "environments", "protocol", "report"),
+    },
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -63,6 +68,7 @@ MAY_IMPORT = {
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
     *("memory/index", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
+    *("agents/agent_fit", "agents/agent_metrics"),
     *("stats/", "governance/", "protocol/", "experiments/", "evaluation/", "report/"),
 )
 """Modules that are themselves imported only where they are used."""
@@ -200,6 +206,7 @@ CROSS_CUTTING = {
     "test_static.py": "ruff and mypy",
     "test_value_control.py": "value policies from the live loop to the record",
     "test_wheel.py": "the package as it is installed",
+    "agents/test_real_episodes.py": "episodes of every world with the smoke model",
     "benchmarks/test_graders.py": "how all benchmarks read and grade",
     "cli/test_missing_extras.py": "commands without their extras",
     "governance/test_retirement_simulation.py": "how often the rules err, and how soon they act",

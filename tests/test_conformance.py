@@ -19,12 +19,14 @@ from heedful.ports import Journal, Store
 from heedful.testing import (
     check_bank,
     check_benchmark,
+    check_environment,
     check_journal,
     check_model,
     check_model_fails_openly,
     check_store,
 )
-from heedful.types import Audience, Decode, Entry, Mark, Recall, Token, digest_of
+from heedful.types import Audience, Decode, Entry, Mark, Observation, Recall, Token, digest_of
+from tests.agents.toy_world import BoxWorld
 from tests.making import FixedBank
 
 
@@ -167,3 +169,47 @@ def test_a_store_that_forgets_something_does_not_conform(broken: str, store: Sql
     setattr(Broken, broken, locals()[broken])
     with pytest.raises(AssertionError):
         asyncio.run(check_store(Broken(store.database)))
+
+
+def test_a_toy_world_conforms() -> None:
+    check_environment(BoxWorld)
+
+
+class Restless(BoxWorld):
+    """Says something new at every reset."""
+
+    def reset(self, seed: int) -> Observation:
+        seen = super().reset(seed)
+        self.resets = getattr(self, "resets", 0) + 1
+        return replace(seen, text=f"{seen.text} {self.resets}")
+
+
+class Forgiving(BoxWorld):
+    """Takes nonsense for a solution."""
+
+    def step(self, action: str) -> Observation:
+        return replace(super().step(action), score=0.5)
+
+
+class Overlapping(BoxWorld):
+    def seeds(self, side: str) -> range:
+        return range(3)
+
+
+class Clueless(BoxWorld):
+    def gold(self, seed: int) -> Sequence[str]:
+        return ("go west",)
+
+
+@pytest.mark.parametrize(
+    ("world", "complaint"),
+    [
+        (Restless, "same observations"),
+        (Forgiving, "invalid action changes nothing"),
+        (Overlapping, "listed twice"),
+        (Clueless, "end the episode with a score of 1"),
+    ],
+)
+def test_a_world_that_does_not_conform_is_told_why(world: type[BoxWorld], complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check_environment(world)

@@ -213,7 +213,7 @@ def test_the_index_of_commands_has_a_page_for_each_and_every_group_is_complete(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documented = {" ".join(param.values[0]) for param in documented_commands()}
-    for group in ("bank", "weights", "study", "decisions"):
+    for group in ("agent", "bank", "weights", "study", "decisions"):
         commands = help_of([group], monkeypatch, capsys).partition("Commands:\n")[2]
         listed = re.findall(r"^  (\w+)  ", commands, re.MULTILINE)
         assert listed

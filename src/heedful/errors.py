@@ -11,6 +11,7 @@ HeedfulError                 exit 1, http 500
 │   ├── RequestError                            it rejects the request's content (400, 422)
 │   ├── LogprobError                            its log-probs are missing or invalid
 │   └── SignalError                             its reply to a confidence question is unreadable
+├── WorldError               exit 1, http 500   an agent's environment failed
 └── StoreError               exit 1, http 500   the memory store failed
 """
 
@@ -79,3 +80,7 @@ class SignalError(ModelError):
 
 class StoreError(HeedfulError):
     """The memory store failed."""
+
+
+class WorldError(HeedfulError):
+    """An agent's environment failed or stopped answering."""

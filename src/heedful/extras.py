@@ -7,10 +7,11 @@ from importlib.util import find_spec
 from heedful.errors import MissingError
 
 EXTRAS = {
+    "agents": ("scienceworld", "textworld-express"),
     "embedded": ("xllamacpp", "tokenizers", "safetensors"),
     "study": ("scipy", "matplotlib", "scikit-learn"),
 }
-IMPORTED_AS = {"scikit-learn": "sklearn"}
+IMPORTED_AS = {"scikit-learn": "sklearn", "textworld-express": "textworld_express"}
 """Packages whose import name differs from their name."""
 
 

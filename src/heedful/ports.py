@@ -10,9 +10,11 @@ from heedful.types import (
     Audience,
     Decode,
     Entry,
+    EpisodeSide,
     Evidence,
     Item,
     Mark,
+    Observation,
     Plan,
     Prompt,
     Recall,
@@ -191,4 +193,52 @@ class AnswerJudge(Protocol):
 
     async def judge(self, answer: str, item: Item) -> None:
         """Have an answer graded, so that `grade` knows the verdict."""
+        ...
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A world in which an agent acts; the same seed and the same actions give the same observations.
+
+    It is used by one episode at a time. Raises `WorldError` when it fails.
+    """
+
+    @property
+    def spec(self) -> Spec:
+        """The settings that determine its episodes, for records."""
+        ...
+
+    def seeds(self, side: EpisodeSide) -> Sequence[int]:
+        """The episodes of a side, always in the same order; sides do not share an episode."""
+        ...
+
+    def reset(self, seed: int) -> Observation:
+        """Start the episode with this number."""
+        ...
+
+    def step(self, action: str) -> Observation:
+        """Act; an invalid action changes nothing, and the observation says so."""
+        ...
+
+    def close(self) -> None:
+        """Release processes and files, also while another thread waits for a step; a closed environment can
+        be reset again."""
+        ...
+
+
+@runtime_checkable
+class Teacher(Protocol):
+    """An environment that knows how its episodes are solved; memory is built from it."""
+
+    def gold(self, seed: int) -> Sequence[str]:
+        """Actions that solve an episode."""
+        ...
+
+
+@runtime_checkable
+class Contract(Protocol):
+    """An environment with rules that memory must not break; it may use the goal, never the solution."""
+
+    def breaks(self, action: str) -> str | None:
+        """A reason code if the action breaks a rule in the current state."""
         ...

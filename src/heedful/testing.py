@@ -1,4 +1,4 @@
-"""Conformance suites for models, banks, stores, journals and benchmarks.
+"""Conformance suites for models, banks, stores, journals, benchmarks and environments.
 
     def test_my_model_conforms():
         asyncio.run(check_model(MyModel()))
@@ -14,7 +14,7 @@ from typing import get_args
 
 from heedful.errors import LogprobError, ModelError, UsageError
 from heedful.memory.entries import new_entry
-from heedful.ports import Bank, Benchmark, Journal, Model, Store
+from heedful.ports import Bank, Benchmark, Environment, Journal, Model, Store, Teacher
 from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord, RecallRef
 from heedful.stages.answer import read_answer
 from heedful.stages.confidence import check_logprobs
@@ -22,10 +22,12 @@ from heedful.types import (
     Audience,
     Decode,
     Entry,
+    EpisodeSide,
     Evidence,
     Item,
     Mark,
     Message,
+    Observation,
     Policy,
     Prompt,
     Route,
@@ -297,6 +299,66 @@ async def check_journal(journal: Journal) -> None:
     require(recent == ["2abc", "1abc"], "recent decisions come newest first, at most `limit` of them")
     require(await journal.purge(before=2.0) == 2, "purge deletes older decisions and counts them")
     require(len(await journal.recent(9)) == 1, "purged decisions are gone")
+
+
+NONSENSE = "xyzzy nonsense"
+EPISODE_SIDES: tuple[EpisodeSide, ...] = get_args(EpisodeSide)
+
+
+def check_environment(make: Callable[[], Environment]) -> None:
+    """Check that episodes are repeatable, that invalid actions change nothing, and that solutions solve."""
+    world = make()
+    try:
+        require(isinstance(world, Environment), _lacks(world, Environment))
+        seeds = {side: list(world.seeds(side)) for side in EPISODE_SIDES}
+        require(all(seeds.values()), "every side has episodes")
+        listed = [seed for side in EPISODE_SIDES for seed in seeds[side]]
+        require(len(set(listed)) == len(listed), "no episode is listed twice, on one side or on two")
+        require(list(world.seeds("test")) == seeds["test"], "a side is always listed in the same order")
+        for seed in (seeds["pool"][0], seeds["test"][0]):
+            _check_episode(world, seed)
+        _check_gold(world, seeds["pool"][0])
+        world.close()
+        world.close()
+        require(world.reset(listed[0]).text != "", "a closed environment can be reset again")
+    finally:
+        world.close()
+
+
+def _check_episode(world: Environment, seed: int) -> None:
+    first = world.reset(seed)
+    require(bool(first.text.strip()), "the first observation has a text")
+    require(not first.done and 0 <= first.score < 1, "an episode starts neither done nor solved")
+    require(len(set(first.actions)) == len(first.actions), "a valid action is listed once")
+    trace = _walk(world, seed)
+    require(trace == _walk(world, seed), "the same seed and actions give the same observations")
+    require(all(0 <= seen.score <= 1 for seen in trace), "a score is between 0 and 1")
+    if first.actions:
+        world.reset(seed)
+        after = world.step(NONSENSE)
+        require(
+            (after.score, after.done, after.actions) == (first.score, first.done, first.actions),
+            "an invalid action changes nothing",
+        )
+
+
+def _walk(world: Environment, seed: int, steps: int = 5) -> list[Observation]:
+    """The observations after the last valid action of each step."""
+    trace = [world.reset(seed)]
+    while len(trace) <= steps and not trace[-1].done:
+        plain = [action for action in trace[-1].actions if not action.endswith("[...]")]
+        trace.append(world.step(plain[-1] if plain else NONSENSE))
+    return trace
+
+
+def _check_gold(world: Environment, seed: int) -> None:
+    if not isinstance(world, Teacher):
+        return
+    actions = list(world.gold(seed))
+    seen = world.reset(seed)
+    for action in actions:
+        seen = world.step(action)
+    require(seen.done and seen.score == 1, "the actions of `gold` end the episode with a score of 1")
 
 
 def _lacks(thing: object, port: type) -> str:

@@ -16,6 +16,8 @@ State = Literal["active", "quarantined", "retired", "protected"]
 Side = Literal["fit", "test"]
 CostUnit = Literal["calls", "tokens"]
 """What λ prices: model calls, or thousands of tokens."""
+EpisodeSide = Literal["pool", "fit", "test"]
+"""The episodes of an environment: `pool` for memory, `fit` to choose a policy, `test` to measure it."""
 PassStatus = Literal["decoded", "nothing", "failed"]
 """`nothing`: the source had nothing to add, so no call was made; `failed`: the pass has no reply."""
 JsonSchema = Mapping[str, Any]
@@ -655,3 +657,22 @@ class Outcome:
     @property
     def answer(self) -> str:
         return self.decode.answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What an agent sees of its environment after a reset or an action."""
+
+    text: str
+    actions: tuple[str, ...] = ()
+    """The valid actions; one that ends with `[...]` allows any text in the brackets. Empty: anything."""
+    score: float = 0.0
+    """From 0 to 1; 1 is success."""
+    done: bool = False
+    goal: str = ""
+    """What the agent is asked to do; empty: the text of the first observation says it."""
+    kind: str = ""
+    """The type of the goal; memory about another type is not recalled."""
+    subject: str = ""
+    """The content that several goals may share, such as a product; memory is not built from the subjects
+    of the fit and the test side."""

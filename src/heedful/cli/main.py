@@ -5,6 +5,7 @@ import sys
 import typer
 
 from heedful.cli import (
+    agent,
     ask,
     bank,
     bank_build,
@@ -54,6 +55,7 @@ app.add_typer(study.app, name="study")
 study_rows.add_to(study.app)
 study_judge.add_to(study.app)
 study_experiments.add_to(study.app)
+app.add_typer(agent.app, name="agent")
 
 
 def _version(wanted: bool) -> None:

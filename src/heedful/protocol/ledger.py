@@ -85,7 +85,7 @@ class Ledger:
     def __enter__(self) -> Self:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = _held(self.path.open("ab", buffering=0))
+            self._file = held(self.path.open("ab", buffering=0))
             if self.path.stat().st_size and not self._ends_with_newline():
                 self._before = b"\n"
         except BlockingIOError as error:
@@ -135,7 +135,7 @@ class Ledger:
             return file.read(1) == b"\n"
 
 
-def _held(file: IO[bytes]) -> IO[bytes]:
+def held(file: IO[bytes]) -> IO[bytes]:
     """The file, locked against other processes; not locked on systems without `flock`."""
     try:
         import fcntl

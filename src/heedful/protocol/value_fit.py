@@ -1,6 +1,6 @@
 """Fit the estimators of a value policy: which answers are right, and what asking once more gains."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from heedful.protocol.replay import Replayer
 from heedful.protocol.table import Column, Floats, cluster_folds
 from heedful.protocol.value_replay import RowViews, row_views
 from heedful.stages.value import Estimates, best_answer
-from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
+from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES, Similarity
 from heedful.types import CostUnit, Policy, TreeEnsemble, ValueRule, ValueTrees
 
 ANSWER_TREES, ANSWER_DEPTH, ANSWER_RATE = 100, 3, 0.05
@@ -21,6 +21,8 @@ SUBSAMPLE = 0.8
 LEAST_LEAF = 8
 INNER_FOLDS = 5
 NO_TREES = TreeEnsemble(features=(), roots=(), feature=(), threshold=(), left=(), right=(), value=())
+Likeness = Callable[[], Similarity | None]
+"""Gives the similarity of texts, if there is one."""
 UNFITTED = ValueTrees(answer=NO_TREES, gain=NO_TREES)
 
 
@@ -47,37 +49,56 @@ def mean_cost(column: Column, unit: CostUnit) -> float:
     return float(spent[column.decoded].mean()) if column.decoded.any() else 1.0
 
 
-def fit_trees(rows: Sequence[RowViews], clusters: Sequence[str], kind: ValueTrees, seed: int) -> ValueTrees:
-    """Both estimators; `kind` says whether they use a prior and tell sources apart."""
-    answer = fit_answer(rows, range(len(rows)), kind, seed)
-    gain = fit_gain(rows, held_out_estimates(rows, clusters, kind, seed), seed)
+def fit_trees(
+    rows: Sequence[RowViews],
+    clusters: Sequence[str],
+    kind: ValueTrees,
+    seed: int,
+    likeness: Likeness = similarity_if_present,
+) -> ValueTrees:
+    """Both estimators; `kind` says whether they use a prior and tell sources apart.
+
+    Without a likeness, answers are equal or different, as the actions of an agent are.
+    """
+    answer = fit_answer(rows, range(len(rows)), kind, seed, likeness)
+    gain = fit_gain(rows, held_out_estimates(rows, clusters, kind, seed, likeness), seed)
     return replace(kind, answer=answer, gain=gain)
 
 
-def fit_answer(rows: Sequence[RowViews], places: Iterable[int], kind: ValueTrees, seed: int) -> TreeEnsemble:
+def fit_answer(
+    rows: Sequence[RowViews],
+    places: Iterable[int],
+    kind: ValueTrees,
+    seed: int,
+    likeness: Likeness = similarity_if_present,
+) -> TreeEnsemble:
     """Trees for the log-odds that an answer is right, trained on every state of every row."""
     features, right = [], []
     for row in (rows[place] for place in places):
-        known = estimates_of(row, kind)
+        known = estimates_of(row, kind, likeness)
         for asked in row.states():
             features += known.features(asked)
             right += [row.right[place] for place in asked]
     return boosted_classifier(np.array(features), np.array(right, dtype=float), seed)
 
 
-def estimates_of(row: RowViews, trees: ValueTrees) -> Estimates:
-    return Estimates(trees=trees, views=dict(row.views), similar=similarity_if_present())
+def estimates_of(row: RowViews, trees: ValueTrees, likeness: Likeness = similarity_if_present) -> Estimates:
+    return Estimates(trees=trees, views=dict(row.views), similar=likeness())
 
 
 def held_out_estimates(
-    rows: Sequence[RowViews], clusters: Sequence[str], kind: ValueTrees, seed: int
+    rows: Sequence[RowViews],
+    clusters: Sequence[str],
+    kind: ValueTrees,
+    seed: int,
+    likeness: Likeness = similarity_if_present,
 ) -> list[Estimates]:
     """For each row the estimates of answer trees that did not see its cluster."""
     found: dict[int, Estimates] = {}
     for rest, fold in cluster_folds(clusters, INNER_FOLDS, np.random.default_rng([seed, 2])):
-        trees = replace(kind, answer=fit_answer(rows, rest, kind, seed))
+        trees = replace(kind, answer=fit_answer(rows, rest, kind, seed, likeness))
         for place in fold.tolist():
-            found[place] = estimates_of(rows[place], trees)
+            found[place] = estimates_of(rows[place], trees, likeness)
     return [found[place] for place in range(len(rows))]
 
 

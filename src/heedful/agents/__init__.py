@@ -1,0 +1,1 @@
+"""Agents: episodes in an environment under the control loop, and studies of them."""

@@ -1,0 +1,120 @@
+"""The report of an agent study, from its episodes and its lock alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.agents.agent_figures import score_figure
+from heedful.agents.agent_lock import AgentLock, read_agent_lock
+from heedful.agents.agent_metrics import (
+    BASELINE,
+    ArmResult,
+    arm_results,
+    entry_results,
+    pair_episodes,
+)
+from heedful.agents.agent_tables import (
+    delta_table,
+    entry_table,
+    fit_table,
+    interval_text,
+    main_table,
+    reason_table,
+    step_table,
+)
+from heedful.agents.agent_workspace import AgentFolder, newest, read_texts
+from heedful.agents.episode_record import EpisodeRecord
+from heedful.agents.row_file import RowFile
+from heedful.agents.trace_page import trace_page
+from heedful.decisions import policy_id
+from heedful.protocol.workspace import read_json, write_json, write_text
+from heedful.report.markdown import markdown_report
+from heedful.report.page import Part, small_page
+from heedful.report.report_table import plain_text
+from heedful.stats.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReport:
+    summary: dict[str, Any]
+    """The stable fields of `--json`."""
+    text: str
+
+
+def write_agent_report(folder: AgentFolder, entry_texts: Mapping[str, str]) -> AgentReport:
+    """Compute the results and write HTML, Markdown, JSON and traces, with the texts of the bank's entries."""
+    lock = read_agent_lock(folder.lock)
+    file = RowFile(folder.episodes, EpisodeRecord)
+    episodes = pair_episodes(_locked_episodes(lock, file.rows), list(lock.arms))
+    results = arm_results(episodes, seed=0)
+    entries = entry_results(episodes[BASELINE], episodes[lock.main])
+    summary = summary_of(lock, results)
+    sentences = _sentences(lock, results, file.damaged)
+    fit = read_json(folder.fit, "run heedful agent study first")
+    tables = [main_table(results, lock.main), step_table(results), delta_table(results)]
+    tables += [reason_table(results), entry_table(entries, entry_texts), fit_table(fit)]
+    parts: list[Part] = [tables[0], score_figure(results, lock.main), *tables[1:]]
+    write_json(folder.folder / "report.json", summary)
+    write_text(folder.folder / "report.md", markdown_report(lock.study, sentences, tables))
+    write_text(folder.folder / "report.html", small_page(f"{lock.study}: heedful report", sentences, parts))
+    traces = trace_page(lock, episodes, read_texts(folder), entry_texts)
+    write_text(folder.folder / "traces.html", traces)
+    return AgentReport(summary=summary, text="\n\n".join([*sentences, *map(plain_text, tables[:3])]))
+
+
+def _locked_episodes(lock: AgentLock, rows: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+    """The newest test episodes of the locked policies and seeds."""
+    policies = {arm.name: policy_id(arm.policy) for arm in lock.test_arms()}
+    seeds = set(lock.seeds["test"])
+    return [
+        row
+        for row in newest(list(rows)).values()
+        if row.side == "test"
+        and row.seed in seeds
+        and policies.get(row.arm) == row.policy
+        and row.model == lock.digests["model"]
+    ]
+
+
+def summary_of(lock: AgentLock, results: Mapping[str, ArmResult]) -> dict[str, Any]:
+    """The stable fields of a report."""
+    return {
+        "environment": lock.environment.get("environment", lock.study),
+        "study": lock.study,
+        "main": lock.main,
+        "episodes": results[BASELINE].episodes,
+        "planned": len(lock.seeds["test"]),
+        "arms": {name: _arm_fields(result) for name, result in results.items()},
+        "delta": _delta_fields(results[lock.main].delta),
+    }
+
+
+def _arm_fields(result: ArmResult) -> dict[str, Any]:
+    names = ("success", "score", "calls", "helps", "hurts", "har", "ltr", "tr", "routed", "accepted")
+    more = ("invalid", "steps", "tokens_read", "reasons", "ends")
+    fields = {name: getattr(result, name) for name in (*names, *more)}
+    return {**fields, "delta": _delta_fields(result.delta)}
+
+
+def _delta_fields(delta: Mapping[str, Interval]) -> dict[str, dict[str, float]]:
+    return {
+        name: {"value": interval.value, "low": interval.low, "high": interval.high}
+        for name, interval in delta.items()
+    }
+
+
+def _sentences(lock: AgentLock, results: Mapping[str, ArmResult], damaged: int) -> list[str]:
+    base, main = results[BASELINE], results[lock.main]
+    planned = len(lock.seeds["test"])
+    score = main.delta["score"]
+    sentences = [
+        f"{lock.environment.get('environment')} with {lock.model}, locked {lock.locked_at} "
+        f"({lock.lock[:12]}); {base.episodes} of {planned} test episodes, each played by every arm.",
+        f"The {lock.main} policy scores {main.score:.3f} against {base.score:.3f} without memory: "
+        f"{interval_text(score)} with {main.helps} helps and {main.hurts} hurts.",
+    ]
+    if lock.played_before:
+        sentences.append(f"{lock.played_before} test episodes had been played before the lock was made.")
+    if damaged:
+        sentences.append(f"{damaged} damaged lines of the episode file were skipped.")
+    return [*sentences, *([lock.notes] if lock.notes else [])]

@@ -1,0 +1,79 @@
+"""The steps of an agent study: fit, lock, test."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from heedful.agents.agent_arms import fixed_arms
+from heedful.agents.agent_fit import THRESHOLD, AgentFit, fit_agents
+from heedful.agents.agent_lock import (
+    AgentLock,
+    make_agent_lock,
+    read_agent_lock,
+    refuse_moved_agents,
+    write_agent_lock,
+)
+from heedful.agents.agent_study import AgentSetup
+from heedful.agents.agent_workspace import AgentFolder, open_files
+from heedful.agents.playing import EpisodeRunner, OnPlaying, PlayingProgress, jobs_of
+from heedful.decisions import policy_fields
+from heedful.ports import Model
+from heedful.protocol.workspace import write_json
+from heedful.types import Policy
+
+OnStage = Callable[[str, PlayingProgress], None]
+
+
+async def run_agent_study(
+    folder: AgentFolder, setup: AgentSetup, model: Model, tell: OnStage, *, retry_failed: bool = False
+) -> AgentLock:
+    """Fit and lock unless the study is locked, then play the test side."""
+    with open_files(folder) as files:
+        runner = EpisodeRunner(setup=setup, files=files, model=model, retry_failed=retry_failed)
+        if folder.lock.exists():
+            lock = read_agent_lock(folder.lock)
+            refuse_moved_agents(lock, setup, model.traits)
+        else:
+            fit = await fit_agents(runner, _named(tell, "fit side"))
+            write_json(folder.fit, fit_fields(fit))
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            lock = make_agent_lock(setup, model.traits, files, fit, study_arms(fit), at)
+            write_agent_lock(folder.lock, lock)
+        jobs = jobs_of("test", lock.test_arms(), setup.seeds["test"])
+        await runner.play(jobs, _named(tell, "test side"))
+    return lock
+
+
+def study_arms(fit: AgentFit) -> dict[str, Policy]:
+    """The arms that are played on the test side."""
+    threshold = fit.best[THRESHOLD]
+    return {**fixed_arms(threshold.budget, threshold.threshold), **fit.best}
+
+
+def fit_fields(fit: AgentFit) -> dict[str, Any]:
+    """A fit as JSON; infinite thresholds become words."""
+    return {
+        "main": fit.main,
+        "best": {family: policy_fields(policy) for family, policy in fit.best.items()},
+        "scores": [
+            {
+                "family": score.family,
+                "threshold": policy_fields(score.policy)["threshold"],
+                "margins": score.policy.margins,
+                "budget": msgspec.to_builtins(score.policy.budget),
+                "score": score.score,
+                "calls": score.calls,
+                "objective": score.objective,
+            }
+            for score in fit.scores
+        ],
+        "branches": msgspec.to_builtins(fit.branches),
+        "recalled": fit.recalled,
+        "notes": list(fit.notes),
+    }
+
+
+def _named(tell: OnStage, stage: str) -> OnPlaying:
+    return lambda progress: tell(stage, progress)

@@ -1,0 +1,54 @@
+"""Decodes by prompt: what one arm has decoded, no other arm decodes again."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from heedful.agents.row_file import RowFile
+from heedful.ports import Model
+from heedful.types import Decode, Prompt, Traits, digest_of
+
+
+class DecodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A decode and the digest of its prompt and model."""
+
+    key: str
+    decode: Decode
+
+
+@dataclass(slots=True, kw_only=True)
+class CachedModel:
+    """A model that answers a prompt from the cache if it was decoded before; a cache file survives crashes.
+
+    Every arm still counts its calls: the cache saves time, not the cost of a policy.
+    """
+
+    model: Model
+    file: RowFile[DecodeRow] | None = None
+    decoded: int = 0
+    saved: int = 0
+    """Decodes answered from the cache."""
+    _known: dict[str, Decode] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.file is not None:
+            self._known = {row.key: row.decode for row in self.file.rows}
+
+    @property
+    def traits(self) -> Traits:
+        return self.model.traits
+
+    async def decode(self, prompt: Prompt) -> Decode:
+        key = digest_of([prompt.digest, self.traits.fingerprint])[:32]
+        if key in self._known:
+            self.saved += 1
+            return self._known[key]
+        decode = await self.model.decode(prompt)
+        self.decoded += 1
+        self._known[key] = decode
+        if self.file is not None:
+            self.file.append(DecodeRow(key=key, decode=decode))
+        return decode
+
+    async def aclose(self) -> None:
+        await self.model.aclose()

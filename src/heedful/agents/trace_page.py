@@ -1,0 +1,113 @@
+"""The trace viewer: each episode without memory beside the controlled one, as one HTML page."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from heedful.agents.agent_lock import AgentLock
+from heedful.agents.agent_metrics import BASELINE
+from heedful.agents.episode_record import EpisodeRecord, StepRecord
+from heedful.records import CandidateRecord, RecallRef
+from heedful.report.style import STYLE
+
+TRACE_STYLE = """
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: .6rem; }
+.step { border: 1px solid #ddd; padding: .4rem .6rem; font-size: .875rem; overflow-wrap: anywhere; }
+.step .seen { color: #444; max-height: 7rem; overflow: auto; }
+.parted { border: 2px solid #d55e00; }
+.first-parting { grid-column: 1 / -1; color: #d55e00; font-weight: 700; }
+.accept { color: #0072b2; font-weight: 600; }
+.rollback { color: #b00020; }
+.invalid { text-decoration: underline wavy #b00020; }
+.recall { margin: .2rem 0 .2rem 1rem; color: #444; }
+"""
+NO_TEXT = "(the text is not stored)"
+
+
+def trace_page(
+    lock: AgentLock,
+    episodes: Mapping[str, Sequence[EpisodeRecord]],
+    texts: Mapping[str, str],
+    entries: Mapping[str, str],
+) -> str:
+    """All paired episodes of the main arm; `texts` by digest, `entries` by id."""
+    reader = TraceReader(texts, entries)
+    pairs = zip(episodes[BASELINE], episodes[lock.main], strict=True)
+    body = "\n".join(reader.episode(before, after, lock.main) for before, after in pairs)
+    title = escape(f"{lock.study}: traces")
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{STYLE}{TRACE_STYLE}</style></head><body><main>\n<h1>{title}</h1>\n"
+        f"<p>Left: {BASELINE}. Right: {escape(lock.main)}. The first step where they part is marked.</p>\n"
+        f"{body}\n</main></body></html>\n"
+    )
+
+
+def first_parting(before: EpisodeRecord, after: EpisodeRecord) -> int | None:
+    """The first step with different actions; None if the episodes are the same."""
+    for at, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
+        if one.action != other.action:
+            return at
+    shorter = min(len(before.steps), len(after.steps))
+    return shorter if len(before.steps) != len(after.steps) else None
+
+
+class TraceReader:
+    """Writes episodes as HTML; every text from a model, a world or a bank is escaped."""
+
+    def __init__(self, texts: Mapping[str, str], entries: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._entries = entries
+
+    def episode(self, before: EpisodeRecord, after: EpisodeRecord, arm: str) -> str:
+        """Two episodes of one seed, step by step."""
+        parting = first_parting(before, after)
+        rows = []
+        for at in range(max(len(before.steps), len(after.steps))):
+            if at == parting:
+                rows.append('<div class="first-parting" role="note">Here the episodes part</div>')
+            rows += [self._cell(episode, at, at == parting) for episode in (before, after)]
+        goal = escape(self._texts.get(after.goal, NO_TEXT))
+        change = f"{before.score:.2f} → {after.score:.2f}"
+        ends = f"{before.end} / {after.end}"
+        return (
+            f'<details id="episode-{after.seed}"><summary>Episode {after.seed}: {change} ({ends})</summary>'
+            f'<p><b>Goal:</b> {goal}</p><div class="pair">{"".join(rows)}</div></details>'
+        )
+
+    def _cell(self, episode: EpisodeRecord, at: int, parted: bool) -> str:
+        if at >= len(episode.steps):
+            ended = f"ended: {episode.end} {episode.error}" if at == len(episode.steps) else ""
+            return f'<div class="step">{escape(ended)}</div>'
+        look = "step parted" if parted else "step"
+        return f'<div class="{look}">{self._step(episode.steps[at], at + 1)}</div>'
+
+    def _step(self, step: StepRecord, number: int) -> str:
+        seen = escape(self._texts.get(step.observation, NO_TEXT))
+        sure = "unknown" if step.confidence is None else f"{step.confidence:.3f}"
+        parts = [
+            f'<div class="seen">{number}. {seen}</div>',
+            f"<div>first: <code>{escape(step.first_action)}</code>, confidence {sure}, "
+            f"{escape(step.route.choice)} ({escape(step.route.reason)})</div>",
+            self._recalls(step.first.recalls),
+            *(self._candidate(candidate) for candidate in step.candidates),
+        ]
+        mark = "" if step.valid else ' class="invalid"'
+        parts.append(f"<div><b>→ <code{mark}>{escape(step.action)}</code></b> score {step.score:.2f}</div>")
+        return "".join(parts)
+
+    def _candidate(self, candidate: CandidateRecord) -> str:
+        record, verdict = candidate.record, candidate.verdict
+        sure = "" if candidate.confidence is None else f", confidence {candidate.confidence:.3f}"
+        said = escape(record.answer or record.error or "nothing")
+        return (
+            f"{self._recalls(record.recalls)}<div>{escape(record.source)}: <code>{said}</code>{sure}, "
+            f'<span class="{verdict.choice}">{verdict.choice} ({escape(verdict.reason)})</span></div>'
+        )
+
+    def _recalls(self, recalls: Sequence[RecallRef]) -> str:
+        return "".join(
+            f'<div class="recall">{recall.score:.2f} {escape(recall.entry)}: '
+            f"{escape(self._entries.get(recall.entry, NO_TEXT))}</div>"
+            for recall in recalls
+        )
