@@ -134,8 +134,8 @@ def reliability_figure(evaluation: Evaluation) -> Figure | None:
             at = [100 * part.chance for part in one.bins]
             values = [100 * part.right.value for part in one.bins]
             spread = [
-                [100 * (part.right.value - part.right.low) for part in one.bins],
-                [100 * (part.right.high - part.right.value) for part in one.bins],
+                [100 * max(0.0, part.right.value - part.right.low) for part in one.bins],
+                [100 * max(0.0, part.right.high - part.right.value) for part in one.bins],
             ]
             axes.errorbar(at, values, yerr=spread, fmt=f"{marker}-", color=colour, label=one.family, lw=1)
         axes.set_xlim(0, 100)
