@@ -6,6 +6,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from heedful import Policy
 from heedful.protocol.replay import Replayer
+from heedful.protocol.table import make_column
 from heedful.protocol.value_fit import ANSWER_RATE, boosted_classifier, exported, fit_value
 from heedful.protocol.value_replay import row_views
 from heedful.stages.trees import total
@@ -69,3 +70,18 @@ def test_exported_trees_say_what_the_library_says() -> None:
     trees = exported(model, ANSWER_FEATURES, float(np.log(y.mean() / (1 - y.mean()))), ANSWER_RATE)
     ours = [total(trees, row) for row in x.tolist()]
     assert ours == pytest.approx(model.decision_function(x).tolist(), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 4, 9, 20])
+def test_a_handful_of_rows_is_no_reason_to_fail(n: int) -> None:
+    policy = fit_value(rows(1, n), BANK, cost=0.01, seed=0)
+    assert rows(2, 30).replay(policy).right.mean() >= 0
+
+
+def test_a_source_that_never_answers_is_not_asked() -> None:
+    table = rows(1, 60).table
+    silent = make_column([replace(r, status="nothing") for r in table.column("bank").passes], [False] * 60)
+    replayer = Replayer(replace(table, columns={**table.columns, "bank": silent}))
+    done = replayer.replay(fit_value(replayer, BANK, cost=0.01, seed=0))
+    assert done.calls.max() == 1
+    assert not done.consulted.any()

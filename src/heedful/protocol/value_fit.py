@@ -19,6 +19,8 @@ ANSWER_TREES, ANSWER_DEPTH, ANSWER_RATE = 100, 3, 0.05
 GAIN_TREES, GAIN_DEPTH, GAIN_RATE = 60, 2, 0.06
 SUBSAMPLE = 0.8
 LEAST_LEAF = 8
+FEWEST_ROWS = 4 * LEAST_LEAF
+"""With fewer, trees would fit noise, and a sample of them may hold one outcome only."""
 INNER_FOLDS = 5
 NO_TREES = TreeEnsemble(features=(), roots=(), feature=(), threshold=(), left=(), right=(), value=())
 Likeness = Callable[[], Similarity | None]
@@ -119,7 +121,7 @@ def boosted_classifier(x: Floats, y: Floats, seed: int) -> TreeEnsemble:
     with importing("study"):
         from sklearn.ensemble import GradientBoostingClassifier
 
-    if len(set(y.tolist())) < 2:  # nothing to tell apart: the share of right answers
+    if len(set(y.tolist())) < 2 or len(y) < FEWEST_ROWS:  # nothing to tell apart: the share of right answers
         share = (float(y.sum()) + 1) / (len(y) + 2)
         return replace(NO_TREES, features=ANSWER_FEATURES, base=float(np.log(share / (1 - share))))
     model = GradientBoostingClassifier(
@@ -138,6 +140,8 @@ def boosted_regressor(x: Floats, y: Floats, seed: int) -> TreeEnsemble:
     with importing("study"):
         from sklearn.ensemble import GradientBoostingRegressor
 
+    if len(y) < FEWEST_ROWS:  # too few to learn from: the mean gain, none if no source ever answered
+        return replace(NO_TREES, features=GAIN_FEATURES, base=float(np.mean(y)) if len(y) else 0.0)
     model = GradientBoostingRegressor(
         n_estimators=GAIN_TREES,
         max_depth=GAIN_DEPTH,
