@@ -24,8 +24,8 @@ FAMILIES = ("gate", "choose", "agree", "cascade", "dual", "value")
 
 def both_sides(folder: Path, family: str, model: ScriptedModel) -> PreparedStudy:
     """A study of one family, recorded on both sides."""
-    fit = f'signals = ["mean"]\nfamilies = ["{family}"]\nfolds = 3\ncost = 0.001'
-    space, setup = through_lock(written(folder, STUDY.replace('signals = ["mean", "min"]', fit)), model)
+    fit = f'[fit]\nsignals = ["mean"]\nfamilies = ["{family}"]\nfolds = 3\ncost = 0.001\n'
+    space, setup = through_lock(written(folder, STUDY.partition("[fit]")[0] + fit), model)
     asyncio.run(open_test_side(space, setup, model, nobody))
     return space, setup
 
