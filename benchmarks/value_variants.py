@@ -115,7 +115,7 @@ def main() -> None:
     if not options.json:
         print("| benchmark | variant | test side | cross-fitted on all rows |\n|---|---|---|---|")
     for benchmark in BENCHMARKS:
-        data = read_study_data(Workspace(ROOT / "results" / benchmark))
+        data = read_study_data(Workspace(ROOT / "results" / f"{benchmark}-value"))
         banks = list(data.tuned_banks)
         for variant, choose in PROCEDURES.items():
             result = VariantResult(

@@ -9,6 +9,7 @@ from pathlib import Path
 from heedful import arms
 from heedful.control import Controller
 from heedful.demo.scenario import SOURCE, write_study
+from heedful.memory import answer_similarity
 from heedful.ports import Journal, Model
 from heedful.protocol.record import RecordingProgress
 from heedful.protocol.replay import PolicyReplay, Replayer
@@ -93,7 +94,13 @@ class DemoResult:
     async def answer(self, place: int, model: Model, journal: Journal) -> Outcome:
         """Ask one question again, live and with the locked policy, to record its decision in the journal."""
         sources = {SOURCE: self.setup.sources("test", 0)[SOURCE]}
-        controller = Controller(model=model, policy=self.policy, sources=sources, journal=journal)
+        controller = Controller(
+            model=model,
+            policy=self.policy,
+            sources=sources,
+            journal=journal,
+            similarity=answer_similarity,
+        )
         return await controller.answer(self.setup.benchmark.task(self.questions[place]))
 
 
