@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from heedful import UsageError
 from heedful.priors import read_prior
 from heedful.protocol.fit import cross_validate, fitted_value
 from heedful.protocol.fit_result import PRIOR
@@ -81,3 +82,18 @@ def test_tokens_may_be_priced_instead_of_calls() -> None:
     assert cheap.value.costs[0] < 1_000
     best = cross_validate(costly, ["bank"], by_tokens)[0]
     assert best.calls == 1, "no gain is worth a hundred thousand tokens"
+
+
+def test_a_prior_that_needs_logprobs_is_refused_without_them() -> None:
+    table = numbers(40)
+
+    def silent(column: Column) -> Column:
+        return make_column([with_fields(p, signals={}) for p in column.passes], column.right.tolist())
+
+    plain = with_fields(table, columns={name: silent(column) for name, column in table.columns.items()})
+    with pytest.raises(UsageError, match="needs log-probs, which the passes lack"):
+        study_prior(plain, ["bank"], replace(VALUE, prior="number"), "")
+    found = study_prior(plain, ["bank"], VALUE, "")
+    assert found is not None
+    assert found.value is not None
+    assert found.value.trees.origin == "number-no-logprobs"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from heedful.errors import UsageError
 from heedful.priors import AnswerKind, Prior, prior_for, read_prior
 from heedful.protocol.study import AUTO, NONE, FitSettings
 from heedful.protocol.table import Table
@@ -35,10 +36,16 @@ def study_prior(table: Table, banks: Sequence[str], settings: FitSettings, bench
 def _chosen(name: str, kind: AnswerKind, table: Table, benchmark: str) -> Prior | None:
     if name == NONE:
         return None
-    if name != AUTO:
-        return read_prior(name)
     logprobs = any("mean" in record.signals for record in table.column("none").passes)
-    return prior_for(kind, benchmark=benchmark, logprobs=logprobs)
+    if name == AUTO:
+        return prior_for(kind, benchmark=benchmark, logprobs=logprobs)
+    prior = read_prior(name)
+    if prior.card.logprobs and not logprobs:
+        raise UsageError(
+            f"the prior {name} needs log-probs, which the passes lack: set [fit] prior to auto, none or "
+            "number-no-logprobs"
+        )
+    return prior
 
 
 def answer_kind(answers: Sequence[str]) -> AnswerKind:
