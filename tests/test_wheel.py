@@ -54,12 +54,15 @@ def test_the_core_asks_an_endpoint_and_recalls_by_words(core: Installed) -> None
     notes = core.folder / "notes.txt"
     notes.write_text("The support desk of Brightwater opens at 7 am.\n")
     assert core.run("bank", "import", str(notes), "--bank", "b").returncode == 0
-    with FaultyServer(in_turn(answers("at 9", -2.0), answers("at 7", -0.1))) as server:
+    probed = answers(
+        "red, green and blue", -0.5
+    )  # the first question to a new endpoint finds out what it accepts
+    with FaultyServer(in_turn(probed, answers("at 9", -2.0), answers("at 7", -0.1))) as server:
         question = "When does the support desk open?"
         done = core.run("ask", question, "--bank", "b", "--recall", "bm25", "--url", server.url)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("at 7\nconsult")
-    assert "Brightwater" in str(server.requests[1].body["messages"])
+    assert "Brightwater" in str(server.requests[2].body["messages"])
     assert "The support desk of Brightwater" in core.run("why", "last").stdout
 
 

@@ -246,7 +246,7 @@ class QuickReplayer(Replayer):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("studies", "settings"),
-    [(2000, HARM), (300, replace(HARM, calibrated=True, firsts=None))],
+    [(800, HARM), (150, replace(HARM, calibrated=True, firsts=None))],
     ids=["thresholds", "calibrators and memory first"],
 )
 def test_the_harm_limit_is_broken_in_at_most_one_study_of_twenty(studies: int, settings: FitSettings) -> None:
