@@ -102,5 +102,5 @@ def test_a_file_that_holds_something_else_is_named(tmp_path: Path) -> None:
 
 def test_a_damaged_file_of_a_locked_study_can_only_be_restored(locked: PreparedStudy) -> None:
     locked[0].clusters.write_text('{"clusters": 3}')
-    with pytest.raises(UsageError, match="restore the file, because the lock fixes it$"):
+    with pytest.raises(UsageError, match=r"restore the file, because the lock fixes it$"):
         read_clusters(locked[0])

@@ -10,10 +10,11 @@ from heedful.errors import LockError, UsageError
 from heedful.protocol.cluster_file import locked_clusters
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.crossfit_file import Crossfit, inputs_digest, read_crossfit
-from heedful.protocol.events import OPENED, RECORDED, WENT_ON, StudyEvent, events_of, read_events
+from heedful.protocol.events import OPENED, StudyEvent, read_events
 from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.lock import Lock, read_lock
-from heedful.protocol.passes_digest import has_fit_passes, passes_digest
+from heedful.protocol.openings import refuse_changed_test_passes, refuse_unopened
+from heedful.protocol.passes_digest import has_fit_passes
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study_texts import StudyTexts
 from heedful.protocol.table import Bools, Table, read_table
@@ -107,7 +108,8 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
         )
     clusters = locked_clusters(space, lock)
     fit, test = (Replayer(_side(ledger, side, lock, clusters)) for side in SIDES)
-    _refuse_other_test_passes(space, lock.lock, ledger)
+    refuse_unopened(space, lock)
+    refuse_changed_test_passes(space, lock, ledger)
     crossfit = read_crossfit(space)
     current = crossfit is None or crossfit.made_of == inputs_digest(space, lock)
     return StudyData(
@@ -123,19 +125,6 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
         damaged=len(ledger.damage) if lock.kinds.keys() - test.table.columns.keys() else 0,
         texts=texts,
     )
-
-
-def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
-    """Refuse test passes that the event log does not open, or that changed since they were recorded."""
-    events = [e for e in events_of(space.events, lock) if e.event in (OPENED, WENT_ON, RECORDED)]
-    if not any(event.event == OPENED for event in events):
-        raise LockError(f"{space.events} does not record that the test side was opened: restore the file")
-    last = events[-1]
-    if last.event == RECORDED and last.passes not in ("", passes_digest(ledger, "test")):
-        raise LockError(
-            f"the test passes in {space.ledger} changed since {last.at}, when the last one was recorded: "
-            "restore them, or run heedful study test to record missing passes"
-        )
 
 
 def _passes(ledger: Ledger, side: Side, lock: Lock) -> list[Pass]:
