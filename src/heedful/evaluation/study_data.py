@@ -9,7 +9,7 @@ import numpy as np
 from heedful.errors import LockError, UsageError
 from heedful.protocol.cluster_file import locked_clusters
 from heedful.protocol.clusters import Clusters
-from heedful.protocol.crossfit_file import Crossfit, inputs_digest, read_crossfit
+from heedful.protocol.crossfit_file import Crossfit, usable_crossfit
 from heedful.protocol.events import OPENED, StudyEvent, read_events
 from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.lock import Lock, read_lock
@@ -39,8 +39,8 @@ class StudyData:
     """Passes that the endpoint refused, by side and source; they count as no answer."""
     crossfit: Crossfit | None
     """The cross-fitted result, if it was computed from these passes."""
-    crossfit_outdated: bool
-    """Whether there is one that was computed from other passes, and is left out."""
+    crossfit_problem: str
+    """Why there is one that is left out; empty if there is no such one."""
     damaged: int
     """Damaged rows of the ledger, which were skipped; 0 if no pass of the test side is missing."""
     texts: StudyTexts | None = None
@@ -110,8 +110,7 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
     fit, test = (Replayer(_side(ledger, side, lock, clusters)) for side in SIDES)
     refuse_unopened(space, lock)
     refuse_changed_test_passes(space, lock, ledger)
-    crossfit = read_crossfit(space)
-    current = crossfit is None or crossfit.made_of == inputs_digest(space, lock)
+    crossfit, problem = usable_crossfit(space, lock)
     return StudyData(
         lock=lock,
         repeats=clusters,
@@ -120,8 +119,8 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
         test=test,
         passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
         failed={side: _failed(ledger, side, lock) for side in SIDES},
-        crossfit=crossfit if current else None,
-        crossfit_outdated=not current,
+        crossfit=crossfit,
+        crossfit_problem=problem,
         damaged=len(ledger.damage) if lock.kinds.keys() - test.table.columns.keys() else 0,
         texts=texts,
     )

@@ -37,10 +37,8 @@ def alarms(evaluation: Evaluation) -> list[str]:
             f"The fit side also asks the questions of {repeated} of {evaluation.tasks} test rows, word for "
             "word or nearly; they are not new to the policy."
         )
-    if evaluation.crossfit_outdated:
-        sentences.append(
-            "crossfit.json was computed from other passes and is left out: run heedful study crossfit again."
-        )
+    if problem := evaluation.crossfit_problem:
+        sentences.append(f"{problem}, so the report leaves it out: run heedful study crossfit again.")
     for side, counts in evaluation.failed.items():
         if counts:
             total, by_source = sum(counts.values()), ", ".join(f"{s} {n}" for s, n in counts.items())
