@@ -10,6 +10,7 @@ from heedful.protocol.crossfit import join_sides
 from heedful.protocol.crossfit_file import Crossfit, crossfit_study, read_crossfit
 from heedful.protocol.events import CROSSFITTED, read_events
 from heedful.protocol.workspace import Workspace, read_json, write_json
+from heedful.report.write import write_report
 from tests.evaluation.making import SETTINGS, make_study
 
 
@@ -65,3 +66,10 @@ def test_an_edited_figure_is_noticed(study: Workspace) -> None:
     del raw["digest"]
     write_json(study.crossfit, raw)
     assert read_study_data(study).crossfit == found, "an early file has no digest of its own"
+
+
+def test_the_report_of_a_small_study_shows_it_too(study: Workspace) -> None:
+    assert "cross-fitted" not in write_report(study).text
+    folded(study)
+    assert "cross-fitted: the study's procedure" in write_report(study).text
+    assert "| cross-fitted: the study's procedure | 80 |" in (study.folder / "report.md").read_text()
