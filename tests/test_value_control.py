@@ -76,7 +76,7 @@ def test_the_record_of_a_decision_keeps_its_estimates_and_why_puts_them_in_words
     assert "  worth?   note: expected gain 30.0 points, cost 2.0: ask" in lines
     assert "  right?   none: 18%" in lines
     assert "           -1.50 the mean log-prob of its tokens: -0.9" in lines
-    assert "4 verdict  chance 0.881 against 0.182 + margin 0; guards pass: accept (likeliest)" in lines
+    assert "4 verdict  chance 0.881 against 0.182 + margin 0.1; guards pass: accept (likeliest)" in lines
     assert "  right?   note: 88%" in lines
 
 

@@ -273,6 +273,7 @@ class Controller:
         so_far.value = ValueTrace(
             steps=tuple(explained_step(step, names) for step in steps),
             answers=explained_answers(estimates, asked, names),
+            margin=rule.margin,
         )
 
     async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt:

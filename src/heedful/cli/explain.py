@@ -135,7 +135,7 @@ def _judged(decision: "Decision", candidate: "CandidateRecord") -> str:
         return f"rollback: nothing recalled from {record.source}"
     name = "chance" if policy.combine == "value" else "confidence"
     compared = f"{name} {_number(candidate.confidence)} against {_number(decision.confidence)}"
-    margin = policy.value.margin if policy.value is not None else (policy.margins or {}).get(record.source)
+    margin = (policy.margins or {}).get(record.source) if decision.value is None else decision.value.margin
     if margin is not None:
         compared += f" + margin {margin:g}"
     refused = [reason for guard in policy.guards if (reason := record.guards.get(guard))]
