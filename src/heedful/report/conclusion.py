@@ -94,8 +94,11 @@ def _harm(evaluation: Evaluation) -> str:
     if idle(evaluation.lock.policy):
         return ""
     harm, noise = evaluation.harm.heedful, evaluation.harm.of(BASELINE).independent
+    plain_first = evaluation.lock.policy.first == "none"
+    reference = "first pass" if plain_first else "pass without memory"
+    reused = "which a rollback reuses" if plain_first else "which this policy does not start with"
     sentence = (
-        f"Compared with the recorded first pass, which a rollback reuses, it hurt {harm.shared.hurts} of "
+        f"Compared with the recorded {reference}, {reused}, it hurt {harm.shared.hurts} of "
         f"{harm.shared.tasks} questions: at most {percent(harm.shared.upper)}, by the test side alone, with "
         "95% confidence."
     )
@@ -103,8 +106,8 @@ def _harm(evaluation: Evaluation) -> str:
         return sentence
     return (
         f"{sentence} Compared with an independent decode of the same prompt ({evaluation.harm.reference}), "
-        f"it hurt {harm.independent.hurts} (at most {percent(harm.independent.upper)}), and the first pass "
-        f"itself {noise.hurts}, which is the noise of decoding."
+        f"it hurt {harm.independent.hurts} (at most {percent(harm.independent.upper)}), and the "
+        f"{reference} itself {noise.hurts}, which is the noise of decoding."
     )
 
 
