@@ -24,8 +24,9 @@ def harm_table(evaluation: Evaluation) -> ReportTable:
             f"n = {harm.heedful.shared.tasks} questions. Hurts: right in the reference, wrong with the arm. "
             "At most: the exact upper bound of the share of such questions (Clopper and Pearson, one-sided "
             "95%), for each policy that was fixed before the test side was opened. First pass: the recorded "
-            "one without memory; a policy that starts with it reuses it when it rolls back, while memory in the "
-            f"first prompt and the controls are decoded anew, so the noise of decoding counts against them only. {again}"
+            "one without memory; a policy that starts with it reuses it when it rolls back, while memory in "
+            "the first prompt and the controls are decoded anew, so the noise of decoding counts against "
+            f"them only. {again}"
         ),
         head=("Arm", "Hurts, first pass", "At most", "Hurts, independent decode", "At most"),
         rows=tuple((one.arm, *_bound(one.shared), *_bound(one.independent)) for one in harm.arms),

@@ -160,21 +160,33 @@ def journal_table(evaluation: Evaluation) -> ReportTable:
 def fit_table(evaluation: Evaluation) -> ReportTable:
     """The best kinds by cross-validation, and the optimism of the choice."""
     story = evaluation.lock.fit
-    policies = _policies(evaluation, story.policies or evaluation.cost.policies)
     return ReportTable(
         name="fit",
         title="How the policy was chosen",
-        note=(
-            f"{story.kind}, chosen out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
-            f"Objective (accuracy minus the cost of calls): {plain(story.objective, 4)} on these rows, "
-            f"{plain(story.held_out_objective, 4)} on fit rows it was not tuned on; optimism "
-            f"{signed(story.optimism, 4)}. The table lists the best kinds by cross-validation."
-        ),
+        note=f"{_choice(evaluation)} The table lists the best kinds by cross-validation.",
         head=("Kind", "Objective", "Accuracy", "Calls"),
         rows=tuple(
             (str(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
             for one in story.leaders
         ),
+    )
+
+
+def _choice(evaluation: Evaluation) -> str:
+    """The chosen kind, and its objective on rows that it was tuned on and on others."""
+    story = evaluation.lock.fit
+    policies = _policies(evaluation, story.policies or evaluation.cost.policies)
+    searched, held_out = f"{policies} on {evaluation.lock.choosing_rows:,} fit rows", story.held_out_objective
+    if not story.tuned:
+        return (
+            f"{story.kind}, which no row of the study tuned. Objective (accuracy minus the cost of calls): "
+            f"{plain(held_out, 4)} on the fit rows that compare certified policies. The search for policies "
+            f"to tune scored {searched}."
+        )
+    return (
+        f"{story.kind}, chosen out of {searched}. Objective (accuracy minus the cost of calls): "
+        f"{plain(story.objective, 4)} on these rows, {plain(held_out, 4)} on fit rows it was not tuned on; "
+        f"optimism {signed(story.optimism, 4)}."
     )
 
 

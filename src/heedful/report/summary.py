@@ -123,9 +123,9 @@ def _details(evaluation: Evaluation) -> dict[str, Any]:
             "policies": story.policies,
             "rows": lock.choosing_rows,
             "certifying_rows": None if story.certificate is None else story.certificate.tested_on,
-            "objective": story.objective,
+            "objective": story.objective if story.tuned else story.held_out_objective,
             "held_out_objective": story.held_out_objective,
-            "optimism": story.optimism,
+            "optimism": story.optimism if story.tuned else 0.0,
             "notes": list(story.notes),
         },
     }
