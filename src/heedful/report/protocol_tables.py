@@ -10,6 +10,7 @@ from heedful.report.phrases import (
     percent,
     plain,
     policy_words,
+    promise_name,
     signed,
     times,
 )
@@ -66,9 +67,9 @@ def cost_table(evaluation: Evaluation) -> ReportTable:
         title="Cost",
         note=(
             f"The recorded passes were enough to score {_policies(evaluation, cost.policies)} on "
-            f"{cost.fit_rows:,} fit rows without further calls. The last row is a lower bound of the "
-            "cost of rerunning them: at least one call per policy and row, at the mean cost of a pass "
-            "without memory. Seconds are summed over passes, several of which ran at once."
+            f"{cost.fit_rows:,} fit rows{_other_search(evaluation)} without further calls. The "
+            "last row is a lower bound of the cost of rerunning them: at least one call per policy and row, "
+            "at the mean cost of a pass without memory. Seconds are summed over passes, several of which ran at once."
         ),
         head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
         rows=(
@@ -187,6 +188,17 @@ def _choice(evaluation: Evaluation) -> str:
         f"{story.kind}, chosen out of {searched}. Objective (accuracy minus the cost of calls): "
         f"{plain(story.objective, 4)} on these rows, {plain(held_out, 4)} on fit rows it was not tuned on; "
         f"optimism {signed(story.optimism, 4)}."
+    )
+
+
+def _other_search(evaluation: Evaluation) -> str:
+    """The search under a promise, whose grid has other thresholds because it sees fewer rows."""
+    story, cost = evaluation.lock.fit, evaluation.cost
+    if story.policies in (0, cost.policies):
+        return ""
+    return (
+        f" (the search without the {promise_name(story.certificate)}; the one under it scored "
+        f"{story.policies:,} on {evaluation.lock.choosing_rows:,} of them)"
     )
 
 

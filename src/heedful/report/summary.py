@@ -169,6 +169,7 @@ def _family(family: FamilyResult) -> dict[str, Any]:
         "hurts": arm.paired.hurts,
         "calls": arm.calls,
         "certified_limit": family.certified_limit,
+        "certified": family.certified,
         "harm_upper": family.harm.upper,
         "delta": _interval(arm.paired.delta),
         "mcnemar_p": arm.paired.p,
