@@ -52,6 +52,8 @@ def controller(policy: Policy, first: float = -0.9, **settings: object) -> Contr
 def test_an_unsure_answer_is_worth_a_second_pass_and_the_likelier_answer_wins() -> None:
     outcome = controller(arms.value(SURE_IS_RIGHT, ["note"])).answer_sync(TASK)
     assert (outcome.answer, outcome.calls, outcome.route.reason) == ("blue", 2, "worth it")
+    assert outcome.verdict is not None
+    assert (outcome.verdict.choice, outcome.verdict.reason) == ("accept", "likeliest")
     assert outcome.value is not None
     (step,) = outcome.value.steps
     assert (step.source, step.gain, step.cost, step.asked) == ("note", 0.3, 0.02, True)
@@ -74,6 +76,7 @@ def test_the_record_of_a_decision_keeps_its_estimates_and_why_puts_them_in_words
     assert "  worth?   note: expected gain 30.0 points, cost 2.0: ask" in lines
     assert "  right?   none: 18%" in lines
     assert "           -1.50 the mean log-prob of its tokens: -0.9" in lines
+    assert "4 verdict  chance 0.881 against 0.182 + margin 0.1; guards pass: accept (likeliest)" in lines
     assert "  right?   note: 88%" in lines
 
 

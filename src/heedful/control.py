@@ -268,10 +268,12 @@ class Controller:
                     estimates.views[step.place] = view_of(attempt)
         asked = estimates.answered([at + 1 for at in so_far.judged])
         so_far.confidence = estimates.chances(asked)[0]
-        so_far.judged = chosen_by_value(estimates, rule, asked, so_far.judged)
+        judged = chosen_by_value(estimates, rule, asked, so_far.judged)
+        so_far.judged = {at: with_value_reason(candidate) for at, candidate in judged.items()}
         so_far.value = ValueTrace(
             steps=tuple(explained_step(step, names) for step in steps),
             answers=explained_answers(estimates, asked, names),
+            margin=rule.margin,
         )
 
     async def _attempt(self, name: str, task: Task, baseline: Attempt | None, run: "Run") -> Attempt:
@@ -424,6 +426,13 @@ class Run:
             return found  # noqa: RET504 - a fault leaves it missing
 
         return measured
+
+
+def with_value_reason(candidate: Candidate) -> Candidate:
+    """The candidate of a value policy; an accepted one is the likeliest to be right."""
+    if candidate.verdict.choice == "rollback":
+        return candidate
+    return replace(candidate, verdict=Verdict(choice="accept", reason="likeliest"))
 
 
 def overall(so_far: Consultation, chosen: int | None) -> Verdict:

@@ -613,6 +613,8 @@ class ValueTrace:
     """One for each pass that was bought, and one for the point at which it stopped buying."""
     answers: tuple[AnswerEstimate, ...]
     """The first pass, then each consulted source that answered."""
+    margin: float | None = None
+    """By how much an answer must be likelier than the first; None in early records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,3 +41,19 @@ def test_both_families_are_named_where_both_were_fitted(fitted: FitResult) -> No
     assert "\n  threshold  " in text
     assert "\n  value      " in text
     assert "by family" not in "\n".join(fitted_lines(fitted)), "one family needs no comparison"
+
+
+def test_a_policy_that_no_row_tuned_has_no_optimism(fitted: FitResult) -> None:
+    assert fitted.tuned
+    assert "(optimism " in "\n".join(fitted_lines(fitted))
+    rows = world(np.random.default_rng(7), 60, help_rate=0.4, hurt_rate=0.3, telling=0.0)
+    baseline = fit_within_limit(rows, ["bank"], with_settings(SMALL, harm_limit=0.001))
+    assert (baseline.tuned, baseline.optimism) == (False, 0.0)
+    assert baseline.objective == baseline.held_out_objective
+    assert fitted.certificate is not None
+    prior = replace(fitted, certificate=replace(fitted.certificate, chosen_on=0, ladder="prior"))
+    for untuned in (baseline, prior):
+        text = "\n".join(fitted_lines(untuned))
+        assert "not tuned on any row of the study" in text
+        assert f"objective {untuned.held_out_objective:.4f} on the rows that compare" in text
+        assert "optimism" not in text

@@ -70,7 +70,7 @@ def write_lock(
     table = read_table(ledger, "fit", names("fit", n), seeds)
     banks = [name for name, kind in kinds.items() if kind == "memory"]
     found = fit(table, banks, settings)
-    if settings.harm_limit is not None:
+    if settings.certifies:
         found = replace(fit_within_limit(table, banks, settings), unlimited=found)
     fitted = to_fields(found)
     write_json(space.fit, fitted)

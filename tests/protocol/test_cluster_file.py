@@ -96,5 +96,11 @@ def test_a_lock_from_before_there_were_clusters_divides_its_fit_side_by_tasks(lo
 def test_a_file_that_holds_something_else_is_named(tmp_path: Path) -> None:
     space = open_workspace(written(tmp_path, QUICK), tmp_path / "out")
     space.clusters.write_text('{"clusters": 3}')
-    with pytest.raises(UsageError, match=r"clusters\.json is not a file of clusters"):
+    with pytest.raises(UsageError, match=r"clusters\.json is not a file of clusters.* run heedful study fit"):
         read_clusters(space)
+
+
+def test_a_damaged_file_of_a_locked_study_can_only_be_restored(locked: PreparedStudy) -> None:
+    locked[0].clusters.write_text('{"clusters": 3}')
+    with pytest.raises(UsageError, match=r"restore the file, because the lock fixes it$"):
+        read_clusters(locked[0])

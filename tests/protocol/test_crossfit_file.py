@@ -9,7 +9,8 @@ from heedful.evaluation.study_data import read_study_data
 from heedful.protocol.crossfit import join_sides
 from heedful.protocol.crossfit_file import Crossfit, crossfit_study, read_crossfit
 from heedful.protocol.events import CROSSFITTED, read_events
-from heedful.protocol.workspace import Workspace, write_json
+from heedful.protocol.workspace import Workspace, read_json, write_json
+from heedful.report.write import write_report
 from tests.evaluation.making import SETTINGS, make_study
 
 
@@ -41,11 +42,34 @@ def test_a_result_of_other_clusters_is_outdated(study: Workspace) -> None:
     copies = [{"fit": ["fit-000"], "test": ["test-000"]}]
     write_json(study.clusters, {"questions": "q", "clusters": copies})
     data = read_study_data(study)
-    assert (data.crossfit, data.crossfit_outdated) == (None, True)
+    assert (data.crossfit, data.crossfit_problem) == (None, "crossfit.json was computed from other passes")
     assert folded(study).clusters == 79
 
 
-def test_a_file_that_holds_something_else_is_named(study: Workspace) -> None:
-    study.crossfit.write_text('{"n": 3}')
-    with pytest.raises(UsageError, match=r"crossfit\.json is not a cross-fitted result"):
+@pytest.mark.parametrize("text", ['{"n": 3}', "not JSON", "[]"])
+def test_a_damaged_file_is_left_out_and_written_again(study: Workspace, text: str) -> None:
+    study.crossfit.write_text(text)
+    data = read_study_data(study)
+    assert data.crossfit is None
+    assert data.crossfit_problem.startswith("crossfit.json ")
+    found = folded(study)
+    assert (read_study_data(study).crossfit, read_study_data(study).crossfit_problem) == (found, "")
+
+
+def test_an_edited_figure_is_noticed(study: Workspace) -> None:
+    found = folded(study)
+    raw = read_json(study.crossfit, "")
+    write_json(study.crossfit, {**raw, "accuracy": 0.99})
+    assert read_study_data(study).crossfit_problem == "crossfit.json was edited"
+    with pytest.raises(UsageError, match="was edited"):
         read_crossfit(study)
+    del raw["digest"]
+    write_json(study.crossfit, raw)
+    assert read_study_data(study).crossfit == found, "an early file has no digest of its own"
+
+
+def test_the_report_of_a_small_study_shows_it_too(study: Workspace) -> None:
+    assert "cross-fitted" not in write_report(study).text
+    folded(study)
+    assert "cross-fitted: the study's procedure" in write_report(study).text
+    assert "| cross-fitted: the study's procedure | 80 |" in (study.folder / "report.md").read_text()

@@ -20,7 +20,7 @@ from heedful import (
 from heedful.evaluation.study_data import read_study_data
 from heedful.memory.likeness import similarity_if_present
 from heedful.models.scripted import SCRIPTED, Reply
-from heedful.protocol.events import read_events
+from heedful.protocol.events import CROSSFITTED, log_event, read_events
 from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import read_lock
@@ -28,7 +28,7 @@ from heedful.protocol.replay import Replayer
 from heedful.protocol.setup import prepare
 from heedful.protocol.status import status_of
 from heedful.protocol.table import read_table
-from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, side_table
+from heedful.protocol.workflow import fit_study, lock_study, open_test_side, record, side_table, verify_lock
 from heedful.protocol.workspace import Workspace, open_workspace, read_json, write_json
 from heedful.report.write import write_report
 from heedful.types import Prompt
@@ -60,6 +60,9 @@ def test_a_finished_study_is_not_opened_again_and_costs_no_call(locked: Prepared
     asked, events = len(model.prompts), space.events.read_bytes()
     assert asyncio.run(open_test_side(space, setup, model, nobody)) == lock
     assert (len(model.prompts), space.events.read_bytes()) == (asked, events)
+    log_event(space.events, CROSSFITTED, lock.lock, lock.locked_at)
+    asyncio.run(open_test_side(space, setup, model, nobody))
+    assert len(model.prompts) == asked, "also after it was cross-fitted"
 
 
 def test_a_finished_test_side_that_lost_a_pass_is_opened_a_second_time(locked: PreparedStudy) -> None:
@@ -359,7 +362,9 @@ def test_an_event_log_that_lost_its_end_is_not_reported_from(locked: PreparedStu
         read_study_data(space)
 
 
-def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(locked: PreparedStudy) -> None:
+def test_test_passes_that_changed_after_they_were_recorded_are_neither_reported_nor_verified(
+    locked: PreparedStudy,
+) -> None:
     space, setup = locked
     asyncio.run(open_test_side(space, setup, shelf_model(), nobody))
     row = next(Ledger(space.ledger).of("test", "none"))
@@ -367,6 +372,8 @@ def test_test_passes_that_changed_after_they_were_recorded_are_not_reported(lock
         ledger.append(replace(row, right=not row.right))
     with pytest.raises(LockError, match=r"test passes .* changed"):
         read_study_data(space)
+    with pytest.raises(LockError, match=r"test passes .* changed"):
+        asyncio.run(verify_lock(space, setup, shelf_model()))
 
 
 def test_an_endpoint_without_logprobs_is_refused_before_anything_is_recorded(study: Path) -> None:

@@ -48,7 +48,15 @@ def test_a_gain_is_told_with_its_interval_harm_and_cost(data: StudyData) -> None
 
 def test_a_policy_that_is_plain_retrieval_is_called_that(data: StudyData) -> None:
     found = found_with(data, Policy(first="exemplar", guards=()))
-    assert "The chosen policy puts exemplar memory in every prompt" in " ".join(found.further)
+    text = " ".join(found.further)
+    assert "The chosen policy puts exemplar memory in every prompt" in text
+    assert (
+        "Compared with the recorded pass without memory, which this policy does not start with, it hurt"
+        in text
+    )
+    assert "which a rollback reuses" not in text
+    gate = found_with(data, Policy(threshold=inf, sources=("rule",)))
+    assert "recorded first pass, which a rollback reuses" in " ".join(gate.further)
 
 
 def test_no_gain_is_said_plainly(data: StudyData) -> None:

@@ -17,6 +17,7 @@ from heedful.protocol.crossfit import join_sides
 from heedful.protocol.crossfit_file import crossfit_study
 from heedful.protocol.events import log_event
 from heedful.protocol.ledger import Ledger, written_row
+from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.report.write import write_report
 from heedful.types import Policy
@@ -436,3 +437,22 @@ def test_the_cross_fitted_evaluation_stands_beside_the_locked_test(
     write_json(space.clusters, {"questions": "q", "clusters": [{"fit": ["fit-000"], "test": ["test-000"]}]})
     assert write_report(space).summary["crossfit"] is None
     assert "run heedful study crossfit again" in read(space, "report.md")
+
+
+def test_a_promise_of_no_loss_is_not_called_a_harm_limit(tmp_path: Path) -> None:
+    settings = FitSettings(
+        families=THRESHOLD_FAMILIES, signals=("mean",), calibrated=False, folds=3, promise="no-loss"
+    )
+    space = make_study(tmp_path / "no-loss", n=200, settings=settings)
+    report = write_report(space)
+    certified = report.summary["families"]["threshold-certified"]
+    assert (certified["certified"], certified["certified_limit"]) == ("no-loss", None)
+    assert report.summary["families"]["threshold"]["certified"] is None
+    assert "the policy was certified not to lose accuracy (95% confidence)" in report.text
+    assert "the harm limit" not in report.text
+    page = read(space, "report.html")
+    assert "No-loss certificate" in page
+    assert "chosen without the promise of no loss" in page
+    fit, cost = report.summary["fit"], report.summary["cost"]
+    assert fit["policies"] != cost["policies"], "the two searches see different rows"
+    assert f"the one under it scored {fit['policies']:,} on " in read(space, "report.md")

@@ -135,8 +135,9 @@ def _judged(decision: "Decision", candidate: "CandidateRecord") -> str:
         return f"rollback: nothing recalled from {record.source}"
     name = "chance" if policy.combine == "value" else "confidence"
     compared = f"{name} {_number(candidate.confidence)} against {_number(decision.confidence)}"
-    if policy.margins is not None:
-        compared += f" + margin {policy.margins[record.source]:g}"
+    margin = (policy.margins or {}).get(record.source) if decision.value is None else decision.value.margin
+    if margin is not None:
+        compared += f" + margin {margin:g}"
     refused = [reason for guard in policy.guards if (reason := record.guards.get(guard))]
     guards = f"guards refuse: {', '.join(refused)}" if refused else "guards pass"
     return f"{compared}; {guards}: {verdict.choice} ({verdict.reason})"

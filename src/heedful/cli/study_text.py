@@ -11,10 +11,9 @@ def fitted_lines(fitted: FitResult) -> list[str]:
     """The policy chosen on the fit side, and the optimism of its score."""
     policy = policy_fields(fitted.policy)
     lines = [
-        f"chosen from {fitted.policies} policies on {fitted.rows} rows: {fitted.kind}",
+        _chosen_line(fitted),
         f"  threshold {policy['threshold']}, margins {policy['margins']}",
-        f"  objective {fitted.objective:.4f} on the tuning rows, "
-        f"{fitted.held_out_objective:.4f} on rows it was not tuned on (optimism {fitted.optimism:+.4f})",
+        _objective_line(fitted),
     ]
     lines += [f"  {note}" for note in fitted.notes]
     for certificate in fitted.certificates:
@@ -24,6 +23,21 @@ def fitted_lines(fitted: FitResult) -> list[str]:
     for held in fitted.leaders[:6]:
         lines.append(f"  {held.objective:.4f}  {held.accuracy:.4f}  {held.calls:.2f}  {held.kind}")
     return lines
+
+
+def _chosen_line(fitted: FitResult) -> str:
+    if fitted.tuned:
+        return f"chosen from {fitted.policies} policies on {fitted.rows} rows: {fitted.kind}"
+    return f"chosen, and not tuned on any row of the study: {fitted.kind}"
+
+
+def _objective_line(fitted: FitResult) -> str:
+    if not fitted.tuned:
+        return f"  objective {fitted.held_out_objective:.4f} on the rows that compare certified policies"
+    return (
+        f"  objective {fitted.objective:.4f} on the tuning rows, {fitted.held_out_objective:.4f} on rows it "
+        f"was not tuned on (optimism {fitted.optimism:+.4f})"
+    )
 
 
 def status_lines(status: StudyStatus) -> list[str]:
@@ -39,7 +53,8 @@ def status_lines(status: StudyStatus) -> list[str]:
     steps = [step for step, done in (("fitted", status.fitted), ("locked", status.locked)) if done]
     lines.append(f"  {', '.join(steps) or 'not fitted yet'}; test side openings: {status.test_openings}")
     if status.seconds_left:
-        lines.append(f"  about {status.seconds_left / 60:.0f} minutes of recording left")
+        minutes = max(1, round(status.seconds_left / 60))
+        lines.append(f"  about {minutes} minute{'' if minutes == 1 else 's'} of recording left")
     return lines
 
 

@@ -50,7 +50,7 @@ class Evaluation:
     """Clusters of the test questions: the independent observations."""
     repeats: Clusters
     crossfit: Crossfit | None
-    crossfit_outdated: bool
+    crossfit_problem: str
     arms: tuple[Arm, ...]
     oracle: Oracle
     harm: Harm
@@ -102,7 +102,7 @@ def evaluate(data: StudyData) -> Evaluation:
         clusters=len(set(data.clusters)),
         repeats=data.repeats,
         crossfit=data.crossfit,
-        crossfit_outdated=data.crossfit_outdated,
+        crossfit_problem=data.crossfit_problem,
         arms=arms,
         oracle=find_oracle(data, policy),
         harm=measure_harm(data, arms),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heedful.evaluation.arm_results import Arm, measure
 from heedful.evaluation.harm import HarmBound, harm_bound
 from heedful.evaluation.study_data import StudyData
-from heedful.protocol.fit_result import FamilyFit, FitResult, family_name
+from heedful.protocol.fit_result import BASELINE, FamilyFit, FitResult, HarmCertificate, Promise, family_name
 from heedful.types import Policy
 
 CERTIFIED = "-certified"
@@ -22,7 +22,9 @@ class FamilyResult:
     arm: Arm
     harm: HarmBound
     certified_limit: float | None
-    """The share of answers that it was certified to hurt at most; None: nothing was certified."""
+    """The share of answers that it was certified to hurt at most; None: no such limit was certified."""
+    certified: Promise | None
+    """The promise that it was certified to keep."""
     held_out: float | None
     """Accuracy on fit rows that it was not tuned on; None if the lock does not hold it."""
     locked: bool
@@ -75,6 +77,14 @@ def _result(data: StudyData, name: str, family: FamilyFit) -> FamilyResult:
         arm=arm,
         harm=harm_bound(data, data.test.base_right, arm.right),
         certified_limit=family.certified_limit,
+        certified=_certified(data.lock.fit.certificate, name, family),
         held_out=None if family.held_out is None else family.held_out.accuracy,
         locked=family.policy == data.lock.policy,
     )
+
+
+def _certified(certificate: HarmCertificate | None, name: str, family: FamilyFit) -> Promise | None:
+    """The promise of a policy chosen under one; the baseline needs no certificate."""
+    if certificate is None or not name.endswith(CERTIFIED) or family.kind == BASELINE:
+        return None
+    return None if certificate.limit is not None and family.certified_limit is None else certificate.promise

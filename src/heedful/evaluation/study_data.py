@@ -9,11 +9,12 @@ import numpy as np
 from heedful.errors import LockError, UsageError
 from heedful.protocol.cluster_file import locked_clusters
 from heedful.protocol.clusters import Clusters
-from heedful.protocol.crossfit_file import Crossfit, inputs_digest, read_crossfit
-from heedful.protocol.events import OPENED, RECORDED, WENT_ON, StudyEvent, events_of, read_events
+from heedful.protocol.crossfit_file import Crossfit, usable_crossfit
+from heedful.protocol.events import OPENED, StudyEvent, read_events
 from heedful.protocol.ledger import Ledger, Pass
 from heedful.protocol.lock import Lock, read_lock
-from heedful.protocol.passes_digest import has_fit_passes, passes_digest
+from heedful.protocol.openings import refuse_changed_test_passes, refuse_unopened
+from heedful.protocol.passes_digest import has_fit_passes
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study_texts import StudyTexts
 from heedful.protocol.table import Bools, Table, read_table
@@ -38,8 +39,8 @@ class StudyData:
     """Passes that the endpoint refused, by side and source; they count as no answer."""
     crossfit: Crossfit | None
     """The cross-fitted result, if it was computed from these passes."""
-    crossfit_outdated: bool
-    """Whether there is one that was computed from other passes, and is left out."""
+    crossfit_problem: str
+    """Why there is one that is left out; empty if there is no such one."""
     damaged: int
     """Damaged rows of the ledger, which were skipped; 0 if no pass of the test side is missing."""
     texts: StudyTexts | None = None
@@ -107,9 +108,9 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
         )
     clusters = locked_clusters(space, lock)
     fit, test = (Replayer(_side(ledger, side, lock, clusters)) for side in SIDES)
-    _refuse_other_test_passes(space, lock.lock, ledger)
-    crossfit = read_crossfit(space)
-    current = crossfit is None or crossfit.made_of == inputs_digest(space, lock)
+    refuse_unopened(space, lock)
+    refuse_changed_test_passes(space, lock, ledger)
+    crossfit, problem = usable_crossfit(space, lock)
     return StudyData(
         lock=lock,
         repeats=clusters,
@@ -118,24 +119,11 @@ def read_study_data(space: Workspace, texts: StudyTexts | None = None) -> StudyD
         test=test,
         passes={"fit": _passes(ledger, "fit", lock), "test": _passes(ledger, "test", lock)},
         failed={side: _failed(ledger, side, lock) for side in SIDES},
-        crossfit=crossfit if current else None,
-        crossfit_outdated=not current,
+        crossfit=crossfit,
+        crossfit_problem=problem,
         damaged=len(ledger.damage) if lock.kinds.keys() - test.table.columns.keys() else 0,
         texts=texts,
     )
-
-
-def _refuse_other_test_passes(space: Workspace, lock: str, ledger: Ledger) -> None:
-    """Refuse test passes that the event log does not open, or that changed since they were recorded."""
-    events = [e for e in events_of(space.events, lock) if e.event in (OPENED, WENT_ON, RECORDED)]
-    if not any(event.event == OPENED for event in events):
-        raise LockError(f"{space.events} does not record that the test side was opened: restore the file")
-    last = events[-1]
-    if last.event == RECORDED and last.passes not in ("", passes_digest(ledger, "test")):
-        raise LockError(
-            f"the test passes in {space.ledger} changed since {last.at}, when the last one was recorded: "
-            "restore them, or run heedful study test to record missing passes"
-        )
 
 
 def _passes(ledger: Ledger, side: Side, lock: Lock) -> list[Pass]:

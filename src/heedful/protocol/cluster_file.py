@@ -29,9 +29,13 @@ def read_clusters(space: Workspace) -> Clusters:
     try:
         return msgspec.convert(read_json(space.clusters, ""), Clusters)
     except msgspec.ValidationError as error:
+        again = (
+            ", because the lock fixes it"
+            if space.lock.exists()
+            else ", or remove it and run heedful study fit again"
+        )
         raise UsageError(
-            f"{space.clusters} is not a file of clusters ({error}): restore it, or remove it and run "
-            "heedful study fit again"
+            f"{space.clusters} is not a file of clusters ({error}): restore the file{again}"
         ) from error
 
 

@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from heedful.errors import UsageError
+from heedful.mismatch import mismatch
 from heedful.protocol.cluster_file import SIDES, locked_clusters
 from heedful.protocol.crossfit import (
     PROCEDURE,
@@ -69,7 +70,8 @@ def crossfit_study(
     )
     if all(event.event != CROSSFITTED for event in events_of(space.events, lock.lock)):
         log_event(space.events, CROSSFITTED, lock.lock, now())
-    write_json(space.crossfit, crossfit_fields(result))
+    whole = crossfit_fields(result)
+    write_json(space.crossfit, {**whole, "digest": digest_of(whole)})
     return result
 
 
@@ -92,9 +94,21 @@ def read_crossfit(space: Workspace) -> Crossfit | None:
         return None
     raw = read_json(space.crossfit, "")
     names = [field.name for field in fields(CrossfitArm)]
+    digest = raw.pop("digest", None)  # early files have none
+    if digest not in (None, digest_of(raw)):
+        raise UsageError("crossfit.json was edited")
     try:
         return msgspec.convert({**raw, "procedure": {name: raw[name] for name in names}}, Crossfit)
     except (KeyError, msgspec.ValidationError) as error:
-        raise UsageError(
-            f"{space.crossfit} is not a cross-fitted result ({error}): run heedful study crossfit again"
-        ) from error
+        raise UsageError(f"crossfit.json is not a cross-fitted result ({mismatch(error)})") from error
+
+
+def usable_crossfit(space: Workspace, lock: Lock) -> tuple[Crossfit | None, str]:
+    """The cross-fitted result, if it is as it was computed from these passes; else what is wrong with it."""
+    try:
+        found = read_crossfit(space)
+    except UsageError as error:
+        return None, str(error).replace(str(space.crossfit), "crossfit.json")
+    if found is None or found.made_of == inputs_digest(space, lock):
+        return found, ""
+    return None, "crossfit.json was computed from other passes"

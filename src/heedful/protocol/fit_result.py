@@ -149,12 +149,13 @@ class FitResult:
     policy: Policy
     kind: PolicyKind
     objective: float
+    """On the rows it was tuned on; if no row tuned it, the held-out objective, except in early locks."""
     held_out_objective: float
     optimism: float
     policies: int = 0
     """How many policies were scored on the fit side; 0 if an early lock did not count them."""
     rows: int = 0
-    """Rows that the policies were scored on."""
+    """Rows that the policies were tuned on."""
     leaders: tuple[HeldOutScore, ...] = ()
     """The best kinds by cross-validation, best first."""
     families: Mapping[str, FamilyFit] = field(default_factory=dict)
@@ -170,6 +171,11 @@ class FitResult:
     """Digest of the passes it was chosen on."""
     made_of: str = ""
     """Digest of the result and of the settings it depends on."""
+
+    @property
+    def tuned(self) -> bool:
+        """Whether rows of the study tuned the policy; a prior or agreement is certified as it was before."""
+        return self.certificate is None or (self.kind != BASELINE and self.certificate.chosen_on > 0)
 
     @property
     def certificates(self) -> tuple[HarmCertificate, ...]:

@@ -98,13 +98,15 @@ def fit_within_limit(
     best = min((baseline, *candidates), key=lambda one: one.held_out.rank)
     leaders = sorted((one.held_out for one in search.judged if one.budget == NO_LIMIT), key=lambda s: s.rank)
     own = best.certificate or certificates[0]
-    return replace(
-        fit_result(best.choice, best.held_out, leaders, policies=search.policies, rows=len(choosing)),
+    fitted = fit_result(best.choice, best.held_out, leaders, policies=search.policies, rows=len(choosing))
+    fitted = replace(
+        fitted,
         families=_families(ladders, candidates, baseline),
         notes=() if candidates else (_nothing(certificates, settings),),
         certificate=own,
         further_certificates=tuple(one for one in certificates if one is not own),
     )
+    return fitted if fitted.tuned else replace(fitted, objective=fitted.held_out_objective, optimism=0.0)
 
 
 def certify(ladder: Ladder, judge: Replayer, settings: FitSettings, ladders: int) -> HarmCertificate:

@@ -27,6 +27,7 @@ from heedful.protocol.fit_result import FitResult, read_fit, to_fields
 from heedful.protocol.harm import certifying_tasks, fit_within_limit
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, write_lock
+from heedful.protocol.openings import is_recorded, refuse_changed_test_passes
 from heedful.protocol.passes_digest import passes_digest, side_rows
 from heedful.protocol.prior import study_prior
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
@@ -210,7 +211,14 @@ async def lock_study(space: Workspace, setup: StudySetup, model: Model) -> Lock:
 
 
 async def verify_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock:
-    """The lock, if nothing changed since it was made."""
+    """The lock, if nothing changed since it was made, nor since its test side was recorded."""
+    lock = await unmoved_lock(space, setup, model)
+    refuse_changed_test_passes(space, lock, Ledger(space.ledger))
+    return lock
+
+
+async def unmoved_lock(space: Workspace, setup: StudySetup, model: Model) -> Lock:
+    """The lock, if nothing that it fixes changed since it was made."""
     lock = read_lock(space.lock)
     refuse_moved(lock, setup, model.traits, await probe(model), Ledger(space.ledger))
     locked_clusters(space, lock)
@@ -227,7 +235,7 @@ async def open_test_side(
     """
     if await is_finished(space, setup, model, retry_failed):
         return read_lock(space.lock)
-    lock = await verify_lock(space, setup, model)
+    lock = await unmoved_lock(space, setup, model)
     if not setup.splits.test:
         raise UsageError(f"{setup.benchmark.name} has no rows on the test side")
     plan = await plan_signals(setup, model)
@@ -248,8 +256,7 @@ async def is_finished(space: Workspace, setup: StudySetup, model: Model, retry_f
     Raises `LockError` if something moved; the endpoint is not asked whether it still replies the same.
     """
     lock, ledger = read_lock(space.lock), Ledger(space.ledger)
-    last = events_of(space.events, lock.lock)[-1]
-    if last.event != RECORDED or last.passes != passes_digest(ledger, "test"):
+    if not is_recorded(space, lock, ledger):
         return False
     if retry_failed and any(row.record.status == "failed" for row in side_rows(ledger, "test")):
         return False

@@ -3,14 +3,14 @@
 from heedful.evaluation.evaluate import Evaluation
 from heedful.evaluation.limits import LimitResult
 from heedful.protocol.fit_result import HarmCertificate, HarmTest
-from heedful.report.phrases import change, p_value, percent, plain, points, policy_brief
+from heedful.report.phrases import change, p_value, percent, plain, points, policy_brief, promise_name
 from heedful.report.report_table import ReportTable
 
 LADDERS = {
     "thresholds": "threshold policies, tuned and ordered, safest first,",
     "agreement": "agreement of all banks at rising thresholds, fixed",
     "value": "margins of a value policy that was fitted",
-    "prior": "margins of a prior",
+    "prior": "margins of a prior that was fitted",
 }
 
 
@@ -21,10 +21,11 @@ def certificate_tables(evaluation: Evaluation) -> tuple[ReportTable, ...]:
 
 def _table(certificate: HarmCertificate, choices: int) -> ReportTable:
     several = certificate.ladders > 1
+    title = "No-loss certificate" if certificate.promise == "no-loss" else "Harm certificate"
     return ReportTable(
         name=f"certificate-{certificate.ladder}" if several else "certificate",
-        title=f"Harm certificate: {certificate.ladder}" if several else "Harm certificate",
-        note=certificate_words(certificate) + _chosen_again(choices),
+        title=f"{title}: {certificate.ladder}" if several else title,
+        note=certificate_words(certificate) + _chosen_again(certificate, choices),
         head=(
             "Policy, in the order of testing",
             "Objective",
@@ -95,13 +96,13 @@ def _meaning(certificate: HarmCertificate) -> str:
     )
 
 
-def _chosen_again(choices: int) -> str:
+def _chosen_again(certificate: HarmCertificate, choices: int) -> str:
     """A sentence about repeated choices: each is another chance to be certified by luck."""
     if choices < 2:
         return ""
     return (
-        f" {choices} policies were chosen under a harm limit on these fit rows before one was locked; each "
-        "was another chance to be certified, so the confidence is lower than stated."
+        f" {choices} policies were chosen under a {promise_name(certificate)} on these fit rows before one "
+        "was locked; each was another chance to be certified, so the confidence is lower than stated."
     )
 
 

@@ -4,16 +4,30 @@ from heedful.evaluation.arm_results import HEEDFUL, UNLIMITED, Arm
 from heedful.evaluation.components import PERCENTILE, SIGNAL
 from heedful.evaluation.evaluate import Evaluation
 from heedful.report.main_table import rows_of
-from heedful.report.phrases import called, change, figure, listed, p_value, percent, plain, share, signed
+from heedful.report.phrases import (
+    called,
+    change,
+    figure,
+    listed,
+    p_value,
+    percent,
+    plain,
+    promise_name,
+    share,
+    signed,
+)
 from heedful.report.report_table import ReportTable
 from heedful.types import Policy
-
-KINDS = {"always": "always-retrieve", "control": "no memory", "unlimited": "policy without the harm limit"}
 
 
 def alternatives_table(evaluation: Evaluation) -> ReportTable:
     """heedful compared with every control and with every bank in every prompt."""
     mine = evaluation.heedful
+    kinds = {
+        "always": "always-retrieve",
+        "control": "no memory",
+        "unlimited": f"policy without the {promise_name(evaluation.lock.fit.certificate)}",
+    }
     return ReportTable(
         name="alternatives",
         title="Stronger alternatives",
@@ -35,7 +49,7 @@ def alternatives_table(evaluation: Evaluation) -> ReportTable:
         rows=tuple(
             (
                 one.arm.name,
-                KINDS[one.kind],
+                kinds[one.kind],
                 share(one.arm.accuracy),
                 plain(one.arm.calls),
                 change(one.paired.delta),

@@ -5,7 +5,17 @@ from typing import Literal
 
 from heedful.evaluation.arm_results import BASELINE
 from heedful.evaluation.evaluate import Alternative, Evaluation
-from heedful.report.phrases import called, change, p_value, percent, points, share
+from heedful.protocol.fit_result import HarmCertificate
+from heedful.report.phrases import (
+    called,
+    change,
+    p_value,
+    percent,
+    points,
+    promise_name,
+    promise_words,
+    share,
+)
 from heedful.stats.intervals import Interval
 from heedful.types import Policy
 
@@ -57,6 +67,17 @@ def _headline(evaluation: Evaluation) -> str:
         f"without memory on {percent(base.accuracy.value)}: {points(paired.delta.value)} points "
         f"{_within(paired.delta)}, p = {p_value(paired.p)}. It fixed {paired.helps} "
         f"{_answers(paired.helps)} and broke {paired.hurts}, at {called(arm.calls)} per question."
+        f"{_certified(evaluation.lock.fit.certificate)}"
+    )
+
+
+def _certified(certificate: HarmCertificate | None) -> str:
+    """What the fit side certified; under a promise, only a certified policy or the baseline is chosen."""
+    if certificate is None:
+        return ""
+    return (
+        f" On the fit side, the policy was certified {promise_words(certificate)} "
+        f"({certificate.confidence:.0%} confidence)."
     )
 
 
@@ -75,14 +96,9 @@ def _verdict(evaluation: Evaluation, tone: Tone) -> str:
         certificate = story.certificate
         if certificate is None or not any(one.path for one in story.certificates):
             return "No policy with memory did better on the fit side in cross-validation."
-        promise = (
-            "not to lose accuracy"
-            if certificate.limit is None
-            else f"to hurt at most {percent(certificate.limit)} of answers"
-        )
         return (
-            f"No policy could be certified {promise} ({certificate.confidence:.0%} confidence), so the "
-            "baseline was chosen."
+            f"No policy could be certified {promise_words(certificate)} "
+            f"({certificate.confidence:.0%} confidence), so the baseline was chosen."
         )
     if tone == "none":
         return f"No gain is shown: with {evaluation.tasks} questions, the difference is not significant."
@@ -94,8 +110,11 @@ def _harm(evaluation: Evaluation) -> str:
     if idle(evaluation.lock.policy):
         return ""
     harm, noise = evaluation.harm.heedful, evaluation.harm.of(BASELINE).independent
+    plain_first = evaluation.lock.policy.first == "none"
+    reference = "first pass" if plain_first else "pass without memory"
+    reused = "which a rollback reuses" if plain_first else "which this policy does not start with"
     sentence = (
-        f"Compared with the recorded first pass, which a rollback reuses, it hurt {harm.shared.hurts} of "
+        f"Compared with the recorded {reference}, {reused}, it hurt {harm.shared.hurts} of "
         f"{harm.shared.tasks} questions: at most {percent(harm.shared.upper)}, by the test side alone, with "
         "95% confidence."
     )
@@ -103,8 +122,8 @@ def _harm(evaluation: Evaluation) -> str:
         return sentence
     return (
         f"{sentence} Compared with an independent decode of the same prompt ({evaluation.harm.reference}), "
-        f"it hurt {harm.independent.hurts} (at most {percent(harm.independent.upper)}), and the first pass "
-        f"itself {noise.hurts}, which is the noise of decoding."
+        f"it hurt {harm.independent.hurts} (at most {percent(harm.independent.upper)}), and the "
+        f"{reference} itself {noise.hurts}, which is the noise of decoding."
     )
 
 
@@ -156,12 +175,13 @@ def _against_controls(evaluation: Evaluation) -> str:
 
 
 def _without_limit(evaluation: Evaluation) -> str:
-    """What the harm limit costs."""
+    """What the harm limit or the promise costs."""
     unlimited = _best(evaluation, "unlimited")
     if unlimited is None or idle(unlimited.arm.policy):
         return ""
+    promise = promise_name(evaluation.lock.fit.certificate)
     return (
-        f"Without the harm limit, the fit side would have chosen a policy that was right on "
+        f"Without the {promise}, the fit side would have chosen a policy that was right on "
         f"{percent(unlimited.arm.accuracy.value)}, {_effects(unlimited)}."
     )
 

@@ -9,7 +9,7 @@ from heedful.report.report_table import ReportTable
 
 NAMES = {
     PROCEDURE: "cross-fitted: the study's procedure",
-    UNLIMITED: "cross-fitted: without the harm limit",
+    UNLIMITED: "cross-fitted: without the harm limit or promise",
     THRESHOLD: "cross-fitted: best threshold policy",
     VALUE: "cross-fitted: value policy",
     PRIOR: "cross-fitted: prior only",

@@ -4,7 +4,7 @@ from heedful.evaluation.evaluate import Evaluation
 from heedful.evaluation.families import FamilyResult
 from heedful.evaluation.harm import HarmBound
 from heedful.report.main_table import rows_of
-from heedful.report.phrases import change, p_value, percent, plain, share
+from heedful.report.phrases import change, p_value, percent, plain, promise_name, share
 from heedful.report.report_table import ReportTable
 
 
@@ -24,8 +24,9 @@ def harm_table(evaluation: Evaluation) -> ReportTable:
             f"n = {harm.heedful.shared.tasks} questions. Hurts: right in the reference, wrong with the arm. "
             "At most: the exact upper bound of the share of such questions (Clopper and Pearson, one-sided "
             "95%), for each policy that was fixed before the test side was opened. First pass: the recorded "
-            "one; a policy that rolls back reuses it, while memory in every prompt and the controls are "
-            f"decoded anew, so the noise of decoding counts against them only. {again}"
+            "one without memory; a policy that starts with it reuses it when it rolls back, while memory in "
+            "the first prompt and the controls are decoded anew, so the noise of decoding counts against "
+            f"them only. {again}"
         ),
         head=("Arm", "Hurts, first pass", "At most", "Hurts, independent decode", "At most"),
         rows=tuple((one.arm, *_bound(one.shared), *_bound(one.independent)) for one in harm.arms),
@@ -39,6 +40,7 @@ def _bound(bound: HarmBound | None) -> tuple[str, str]:
 
 def families_table(evaluation: Evaluation) -> ReportTable:
     """The best threshold policy and the value policy, side by side."""
+    promise = promise_name(evaluation.lock.fit.certificate)
     return ReportTable(
         name="families",
         title="Families",
@@ -46,8 +48,8 @@ def families_table(evaluation: Evaluation) -> ReportTable:
             f"n = {rows_of(evaluation)}; every policy here was chosen on the fit side and is in the lock. "
             "threshold: the best policy of the paper's kind, with thresholds and margins on confidence. "
             "value: a policy with a fitted estimate of what each answer and each further pass is worth. "
-            "-certified: the best of its family under the harm limit of the study; without that ending: "
-            "chosen without a limit. The locked policy, the arm heedful, is highlighted. A family that is "
+            f"-certified: the best of its family under the {promise} of the study; without that ending: "
+            "chosen without it. The locked policy, the arm heedful, is highlighted. A family that is "
             "missing was not fitted when the study was locked."
         ),
         head=(
@@ -60,7 +62,7 @@ def families_table(evaluation: Evaluation) -> ReportTable:
             "Hurts",
             "Hurts at most",
             "Calls",
-            "Certified limit",
+            "Certified",
             "Held out",
         ),
         rows=tuple(map(_family_row, evaluation.families)),
@@ -81,6 +83,12 @@ def _family_row(family: FamilyResult) -> tuple[str, ...]:
         str(paired.hurts),
         percent(family.harm.upper),
         plain(family.arm.calls),
-        "none" if family.certified_limit is None else percent(family.certified_limit),
+        _certified(family),
         "" if family.held_out is None else percent(family.held_out),
     )
+
+
+def _certified(family: FamilyResult) -> str:
+    if family.certified_limit is not None:
+        return f"at most {percent(family.certified_limit)}"
+    return "no" if family.certified is None else "no loss"

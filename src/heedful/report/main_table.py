@@ -2,7 +2,7 @@
 
 from heedful.evaluation.arm_results import HEEDFUL, Arm
 from heedful.evaluation.evaluate import Evaluation
-from heedful.report.phrases import change, listed, p_value, percent, plain, share
+from heedful.report.phrases import change, listed, p_value, percent, plain, promise_name, share
 from heedful.report.report_table import ReportTable
 
 MAIN_HEAD = (
@@ -88,7 +88,8 @@ def _legend(evaluation: Evaluation) -> str:
     if "always" in kinds:
         meanings.append("always-…: that bank in every prompt, one pass")
     if "unlimited" in kinds:
-        meanings.append("unlimited: the policy chosen without the harm limit, also locked")
+        promise = promise_name(evaluation.lock.fit.certificate)
+        meanings.append(f"unlimited: the policy chosen without the {promise}, also locked")
     return "; ".join([*meanings, "heedful: the locked policy."])
 
 

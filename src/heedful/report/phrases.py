@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import inf
 
+from heedful.protocol.fit_result import HarmCertificate
 from heedful.stats.intervals import Interval
 from heedful.types import OWN_ROWS, Policy, ValueRule, ValueTrees
 
@@ -170,3 +171,16 @@ def _by(margin: float) -> str:
 
 def times(count: int) -> str:
     return {0: "never", 1: "once"}.get(count, f"{count} times")
+
+
+def promise_name(certificate: HarmCertificate | None) -> str:
+    """What a policy was chosen under."""
+    no_loss = certificate is not None and certificate.promise == "no-loss"
+    return "promise of no loss" if no_loss else "harm limit"
+
+
+def promise_words(certificate: HarmCertificate) -> str:
+    """What a policy is certified to do."""
+    if certificate.limit is None:
+        return "not to lose accuracy"
+    return f"to hurt at most {percent(certificate.limit)} of answers"

@@ -10,6 +10,7 @@ from heedful.report.phrases import (
     percent,
     plain,
     policy_words,
+    promise_name,
     signed,
     times,
 )
@@ -37,10 +38,8 @@ def alarms(evaluation: Evaluation) -> list[str]:
             f"The fit side also asks the questions of {repeated} of {evaluation.tasks} test rows, word for "
             "word or nearly; they are not new to the policy."
         )
-    if evaluation.crossfit_outdated:
-        sentences.append(
-            "crossfit.json was computed from other passes and is left out: run heedful study crossfit again."
-        )
+    if problem := evaluation.crossfit_problem:
+        sentences.append(f"{problem}, so the report leaves it out: run heedful study crossfit again.")
     for side, counts in evaluation.failed.items():
         if counts:
             total, by_source = sum(counts.values()), ", ".join(f"{s} {n}" for s, n in counts.items())
@@ -68,9 +67,9 @@ def cost_table(evaluation: Evaluation) -> ReportTable:
         title="Cost",
         note=(
             f"The recorded passes were enough to score {_policies(evaluation, cost.policies)} on "
-            f"{cost.fit_rows:,} fit rows without further calls. The last row is a lower bound of the "
-            "cost of rerunning them: at least one call per policy and row, at the mean cost of a pass "
-            "without memory. Seconds are summed over passes, several of which ran at once."
+            f"{cost.fit_rows:,} fit rows{_other_search(evaluation)} without further calls. The "
+            "last row is a lower bound of the cost of rerunning them: at least one call per policy and row, "
+            "at the mean cost of a pass without memory. Seconds are summed over passes, several of which ran at once."
         ),
         head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
         rows=(
@@ -162,21 +161,44 @@ def journal_table(evaluation: Evaluation) -> ReportTable:
 def fit_table(evaluation: Evaluation) -> ReportTable:
     """The best kinds by cross-validation, and the optimism of the choice."""
     story = evaluation.lock.fit
-    policies = _policies(evaluation, story.policies or evaluation.cost.policies)
     return ReportTable(
         name="fit",
         title="How the policy was chosen",
-        note=(
-            f"{story.kind}, chosen out of {policies} on {evaluation.lock.choosing_rows:,} fit rows. "
-            f"Objective (accuracy minus the cost of calls): {plain(story.objective, 4)} on these rows, "
-            f"{plain(story.held_out_objective, 4)} on fit rows it was not tuned on; optimism "
-            f"{signed(story.optimism, 4)}. The table lists the best kinds by cross-validation."
-        ),
+        note=f"{_choice(evaluation)} The table lists the best kinds by cross-validation.",
         head=("Kind", "Objective", "Accuracy", "Calls"),
         rows=tuple(
             (str(one.kind), plain(one.objective, 4), percent(one.accuracy), plain(one.calls))
             for one in story.leaders
         ),
+    )
+
+
+def _choice(evaluation: Evaluation) -> str:
+    """The chosen kind, and its objective on rows that it was tuned on and on others."""
+    story = evaluation.lock.fit
+    policies = _policies(evaluation, story.policies or evaluation.cost.policies)
+    searched, held_out = f"{policies} on {evaluation.lock.choosing_rows:,} fit rows", story.held_out_objective
+    if not story.tuned:
+        return (
+            f"{story.kind}, which no row of the study tuned. Objective (accuracy minus the cost of calls): "
+            f"{plain(held_out, 4)} on the fit rows that compare certified policies. The search for policies "
+            f"to tune scored {searched}."
+        )
+    return (
+        f"{story.kind}, chosen out of {searched}. Objective (accuracy minus the cost of calls): "
+        f"{plain(story.objective, 4)} on these rows, {plain(held_out, 4)} on fit rows it was not tuned on; "
+        f"optimism {signed(story.optimism, 4)}."
+    )
+
+
+def _other_search(evaluation: Evaluation) -> str:
+    """The search under a promise, whose grid has other thresholds because it sees fewer rows."""
+    story, cost = evaluation.lock.fit, evaluation.cost
+    if story.policies in (0, cost.policies):
+        return ""
+    return (
+        f" (the search without the {promise_name(story.certificate)}; the one under it scored "
+        f"{story.policies:,} on {evaluation.lock.choosing_rows:,} of them)"
     )
 
 

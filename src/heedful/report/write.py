@@ -49,7 +49,7 @@ LEFT_OUT = (
 class StudyReport:
     summary: dict[str, Any]
     text: str
-    """The result and the main table for a terminal."""
+    """The result, the main table and the cross-fitted evaluation for a terminal."""
 
 
 def write_report(space: Workspace, *, texts: bool = True) -> StudyReport:
@@ -66,9 +66,10 @@ def write_report(space: Workspace, *, texts: bool = True) -> StudyReport:
     write_text(space.folder / "report.md", markdown_report(title, paragraphs, tables))
     write_text(space.folder / "report.tex", latex_report(title, paragraphs, tables))
     write_json(space.folder / "report.json", summary)
-    return StudyReport(
-        summary=summary, text="\n".join([*paragraphs, "", plain_text(some_columns(tables[0], SHORT))])
-    )
+    text = [*paragraphs, "", plain_text(some_columns(tables[0], SHORT))]
+    if (folded := crossfit_table(evaluation)) is not None:
+        text += ["", f"{folded.title}:", plain_text(folded)]
+    return StudyReport(summary=summary, text="\n".join(text))
 
 
 def _paragraphs(evaluation: Evaluation, conclusion: Conclusion) -> list[str]:
@@ -89,8 +90,10 @@ def is_small(evaluation: Evaluation) -> bool:
 
 def _tables(evaluation: Evaluation) -> list[ReportTable]:
     """The tables of the Markdown and LaTeX reports."""
+    crossfit, limits = crossfit_table(evaluation), certificate_tables.limits_table(evaluation)
     if is_small(evaluation):
-        return [main_table(evaluation), protocol_tables.cost_table(evaluation)]
+        few = (main_table(evaluation), crossfit, protocol_tables.cost_table(evaluation))
+        return [table for table in few if table is not None]
     tables = (
         main_table,
         harm_tables.families_table,
@@ -104,7 +107,6 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         comparison_tables.significance_table,
         protocol_tables.cost_table,
     )
-    crossfit, limits = crossfit_table(evaluation), certificate_tables.limits_table(evaluation)
     main, families, harm, *others = (table(evaluation) for table in tables)
     kept = (main, crossfit, families, harm, limits, *others)
     return [table for table in kept if table is not None]
