@@ -174,6 +174,17 @@ def test_ask_refuses_in_one_sentence_what_makes_no_sense(
     assert server.requests == []
 
 
+def test_an_answer_is_printed_exactly_as_the_model_gave_it(heedful: Heedful) -> None:
+    said = f"[b]ok[/b] :smile: {'word ' * 40}end"
+    with FaultyServer(lambda request: answers(said, -0.1)) as server:
+        asked = heedful("ask", "What is :dog:?", "--url", server.url, "--arm", "never")
+    assert asked.out.splitlines()[0] == said
+    for told in (heedful("why"), heedful("decisions", "show")):
+        assert f"→ answer   {said}" in told.out.splitlines()
+        assert "question   What is :dog:?" in told.out
+    assert ":dog:" in heedful("decisions", "ls").out
+
+
 @pytest.mark.parametrize("option", [("--model", "m"), ("--timeout", "9"), ("--no-logprobs",)])
 def test_options_of_an_endpoint_need_one(heedful: Heedful, option: tuple[str, ...]) -> None:
     done = heedful("ask", "q", *option)

@@ -133,7 +133,7 @@ def hints(
     if json:
         print_json({"file": str(out), **counts})
         return
-    result().print(f"{counts['entries']} entries ({counts['failures']} from failures): {out}", markup=False)
+    result().print(f"{counts['entries']} entries ({counts['failures']} from failures): {out}", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -206,9 +206,9 @@ def ask(
         print_json(summary(outcome))
         return
     console = result()
-    console.print(outcome.answer, markup=False)
+    console.print(outcome.answer, markup=False, soft_wrap=True)
     recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
-    console.print(_decision_line(outcome, recorded), style="dim", markup=False)
+    console.print(_decision_line(outcome, recorded), style="dim", markup=False, soft_wrap=True)
 
 
 def refuse_useless(context: typer.Context, arm: Arm, recall: str, url: str | None) -> None:

@@ -64,7 +64,8 @@ def import_(
         print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
     else:
         known = f", {len(entries) - new} already present" if new < len(entries) else ""
-        result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
+        added = f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}"
+        result().print(added, markup=False, soft_wrap=True)
     if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
         embed_now(opened, entries)
 
@@ -109,7 +110,7 @@ def add(
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
-    result().print(f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False)
+    result().print(f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -224,7 +225,7 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     for change in history:
         when, why = datetime.fromtimestamp(change.at), change.reason or "no reason given"
         lines.append(f"  {when:%Y-%m-%d %H:%M} {change.state}: {why}")
-    result().print("\n".join(lines), markup=False)
+    result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -305,7 +306,7 @@ def _change(entry: str, state: State, reason: str, bank: str, store: Path | None
     if json:
         print_json({"bank": bank, **_fields(changed)})
         return
-    result().print(f"{changed.id} in bank {bank} is now {_state(changed)}", markup=False)
+    result().print(f"{changed.id} in bank {bank} is now {_state(changed)}", markup=False, soft_wrap=True)
 
 
 def _draw(name: str, entries: list[Entry]) -> None:

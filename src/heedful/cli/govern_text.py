@@ -36,7 +36,7 @@ def print_review(reviewed: "RetirementReview", terms: "RetirementTerms", bank: s
     for one in reviewed.spared:
         show(one.standing.entry.id, True, one.standing.entry.text, one.reason)
     if not reviewed.going:
-        console.print(f"no entry of bank {bank} needs to be retired")
+        console.print(f"no entry of bank {bank} needs to be retired", markup=False, soft_wrap=True)
     elif apply:
         say(f"heedful bank restore ENTRY --bank {bank} restores an entry")
     else:

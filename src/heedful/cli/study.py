@@ -184,7 +184,7 @@ def export(
         print_json({"study": bundle.study, "file": str(to), "digest": digest, "entries": entries})
         return
     counted = ", ".join(f"{name} ({count} entries)" for name, count in entries.items())
-    result().print(f"{bundle.study}: policy and {counted or 'no bank'} written to {to}", markup=False)
+    result().print(f"{bundle.study}: policy and {counted or 'no bank'} written to {to}", markup=False, soft_wrap=True)
 
 
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:

@@ -48,6 +48,7 @@ def from_decisions(
     result().print(
         f"{name}: {drafted.fit} fit and {drafted.test} test questions, {drafted.passes} recorded passes",
         markup=False,
+        soft_wrap=True,
     )
     if drafted.other_settings or drafted.repeated:
         say(
