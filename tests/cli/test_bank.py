@@ -26,6 +26,10 @@ def test_a_file_is_imported_listed_and_exported_again(heedful: Heedful, rules: s
     assert heedful("bank", "export", str(out), "--bank", "b").code == 0
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["ship", "sing"]
     assert heedful("bank", "export", "--bank", "b").out == out.read_text()
+    out.unlink()
+    told = heedful("bank", "export", str(out), "--bank", "b", "--json")
+    assert told.json == {"bank": "b", "written": 2, "file": str(out)}
+    assert heedful("bank", "export", "--bank", "b").out == out.read_text()
     assert (
         heedful("bank", "export", "--bank", "b", "--format", "text").out == "- Ship before noon.\n- Sing.\n"
     )

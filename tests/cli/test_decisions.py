@@ -73,6 +73,10 @@ def test_export_writes_whole_decisions_oldest_first(
     assert [row["id"] for row in rows] == made
     assert heedful("decisions", "export", "--store", store).out == file.read_text()
     assert heedful("decisions", "export", "--store", store, "--json").json["decisions"] == rows
+    file.unlink()
+    told = heedful("decisions", "export", str(file), "--store", store, "--json")
+    assert told.json == {"written": 3, "file": str(file)}
+    assert [json.loads(line) for line in file.read_text().splitlines()] == rows
 
 
 def test_stats_count_grades_and_the_effect_of_the_trial(
@@ -147,7 +151,7 @@ def test_purge_by_age_and_by_decision(heedful: Heedful, store: str, made: list[s
     counted = heedful("purge", "--decision", made[0], "--dry-run", "--store", store, "--json").json
     assert counted == {"entries": 0, "decisions": 1, "deleted": False}
     assert listed(heedful, store) == made[::-1]
-    assert "0 entries, 1 decisions" in heedful("purge", "--decision", made[0], "--store", store).out
+    assert "0 entries, 1 decision\n" in heedful("purge", "--decision", made[0], "--store", store).out
     assert listed(heedful, store) == [made[2], made[1]]
     assert heedful("purge", "--keep", "1h", "--store", store, "--json").json["decisions"] == 0
     with Database(store).writing() as connection:

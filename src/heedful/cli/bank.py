@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.bank_evidence import SourceName, StudyFolder
 from heedful.cli.options import BankName, Json, Scope, Store, refuse_idle
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 from heedful.types import Entry, Kind, Mark, State
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def import_(
         print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
     else:
         known = f", {len(entries) - new} already present" if new < len(entries) else ""
-        added = f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}"
+        added = f"{counted(new, 'entry', 'entries')} added to bank {bank}{known}"
         result().print(added, markup=False, soft_wrap=True)
     if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
         embed_now(opened, entries)
@@ -110,7 +110,9 @@ def add(
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
-    result().print(f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False, soft_wrap=True)
+    result().print(
+        f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False, soft_wrap=True
+    )
 
 
 @app.command()
@@ -182,7 +184,7 @@ def evidence(
             justify="left" if heading in ("id", "state", "text") else "right",
         )
     for group in groups:
-        name, size = f"{group['kind']} {group['name']}", f"{len(group['entries'])} entries"
+        name, size = f"{group['kind']} {group['name']}", counted(len(group["entries"]), "entry", "entries")
         counts = (str(group[key]) for key in ("tasks", "helps", "hurts"))
         table.add_row(escape(name), "", *counts, f"{group['mean']:+.2f}", "", size)
     for standing in standings:
@@ -268,7 +270,7 @@ def export(
     opened = open_store(store)
     require_bank(opened, bank)
     entries = asyncio.run(opened.entries(bank))
-    if json:
+    if json and file is None:
         print_json({"bank": bank, "entries": [_fields(entry) for entry in entries]})
         return
     try:
@@ -285,7 +287,10 @@ def export(
         part.replace(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot write {file}: {getattr(error, 'strerror', error)}") from error
-    say(f"{len(entries)} entries written to {file}")
+    if json:
+        print_json({"bank": bank, "written": len(entries), "file": str(file)})
+        return
+    say(f"{counted(len(entries), 'entry', 'entries')} written to {file}")
 
 
 def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
@@ -314,7 +319,7 @@ def _draw(name: str, entries: list[Entry]) -> None:
     rows = [("id", "kind", "state", "text")]
     rows += [(entry.id, entry.kind, _state(entry), " ".join(entry.text.split())) for entry in entries]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    typer.echo(f"{name}: {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
+    typer.echo(f"{name}: {counted(len(entries), 'entry', 'entries')}")
     lines = ("  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in rows)
     typer.echo("\n".join(lines))
 

@@ -18,6 +18,11 @@ def say(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: 1 decision, 2 decisions."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 def result() -> "Console":
     """The console for results: text as it is; plain and wide if stdout is not a terminal."""
     from rich.console import Console
