@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from heedful.cli.options import Json, ModelName, Store, Url, refuse_idle
-from heedful.cli.output import print_json, result
+from heedful.cli.output import counted, print_json, result
 from heedful.errors import HeedfulError
 from heedful.extras import EXTRAS, IMPORTED_AS, absent, pip_line
 
@@ -103,7 +103,7 @@ def _store(path: Path | None) -> str:
     if state != "ok":
         raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
     banks = asyncio.run(opened.banks())
-    return f"{opened.database.path}: {len(banks)} banks, {sum(banks.values())} entries, intact"
+    return f"{opened.database.path}: {counted(len(banks), 'bank')}, {counted(sum(banks.values()), 'entry', 'entries')}, intact"
 
 
 def _key() -> str:

@@ -11,7 +11,7 @@ import typer
 from heedful.cli.bank_evidence import BankEvidence, SourceName, StudyFolder, read_bank_evidence
 from heedful.cli.govern_text import print_review, review_fields
 from heedful.cli.options import BankName, Json, Store, refuse_idle
-from heedful.cli.output import print_json, say
+from heedful.cli.output import counted, print_json, say
 from heedful.cli.study import Data
 from heedful.errors import UsageError
 
@@ -130,7 +130,7 @@ def _with_probes(
     from heedful.governance.retire import suspects
 
     wanted = suspects(known.standings(), _review(known, terms, bank))
-    say(f"{len(wanted)} suspects, up to {count} probes each")
+    say(f"{counted(len(wanted), 'suspect')}, up to {count} probes each")
     if not wanted:
         return known, 0
     study, source, data = place
@@ -151,7 +151,9 @@ def _with_credit(
     spared = _review(known, terms, bank).spared
     shared = {one.standing.entry.id for one in spared if one.standing.uncredited}
     decisions = open_decisions(known.evidence, shared)
-    say(f"{len(shared)} entries share their outcomes; decoding {len(decisions)} decisions again …")
+    say(
+        f"{counted(len(shared), 'entry', 'entries')} with shared outcomes; decoding {counted(len(decisions), 'decision')} again …"
+    )
     journal, models = SqliteJournal(store.database), dict[str, "Model"]()
 
     async def examine(id: str) -> "Sequence[AnswerWithout]":

@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.moments import span_of
 from heedful.cli.options import Json, Store
-from heedful.cli.output import print_json, result
+from heedful.cli.output import counted, print_json, result
 from heedful.errors import UsageError
 
 
@@ -49,4 +49,6 @@ def purge(
         print_json({"entries": done.entries, "decisions": done.decisions, "deleted": not dry_run})
         return
     what = "would be deleted" if dry_run else "deleted for good"
-    result().print(f"{what}: {done.entries} entries, {done.decisions} decisions")
+    result().print(
+        f"{what}: {counted(done.entries, 'entry', 'entries')}, {counted(done.decisions, 'decision')}"
+    )

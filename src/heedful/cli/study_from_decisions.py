@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.moments import moment_of
 from heedful.cli.options import Json, Store
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 
 
 def from_decisions(
@@ -52,7 +52,7 @@ def from_decisions(
     )
     if drafted.other_settings or drafted.repeated:
         say(
-            f"left out: {drafted.other_settings} decisions with other settings or tasks, "
-            f"{drafted.repeated} older decisions about the same question"
+            f"left out: {counted(drafted.other_settings, 'decision')} with other settings or tasks, "
+            f"{counted(drafted.repeated, 'older decision')} about the same question"
         )
     say(f"next: heedful study run {out} decodes the missing passes, fits, locks and tests")
