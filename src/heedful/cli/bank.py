@@ -57,15 +57,17 @@ def import_(
     entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
     opened = open_store(store)
     new = asyncio.run(opened.put(bank, entries))
+    idle = _idle(asyncio.run(opened.entries(bank)), entries)
     for number, problem in bad:
         say(f"heedful: skipped line {number} of {file.name}: {problem}")
     if json:
         skipped = [{"line": number, "problem": problem} for number, problem in bad]
-        print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
+        print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped, "idle": len(idle)})
     else:
         known = f", {len(entries) - new} already present" if new < len(entries) else ""
         added = f"{counted(new, 'entry', 'entries')} added to bank {bank}{known}"
         result().print(added, markup=False, soft_wrap=True)
+    _say_idle(bank, idle)
     if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
         embed_now(opened, entries)
 
@@ -107,6 +109,7 @@ def add(
     opened = open_store(store)
     new = asyncio.run(opened.put(bank, [entry]))
     entry = asyncio.run(opened.entry(bank, entry.id))
+    _say_idle(bank, _idle([entry], [entry]))
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
@@ -291,6 +294,21 @@ def export(
         print_json({"bank": bank, "written": len(entries), "file": str(file)})
         return
     say(f"{counted(len(entries), 'entry', 'entries')} written to {file}")
+
+
+def _idle(stored: "Sequence[Entry]", given: "Sequence[Entry]") -> list[Entry]:
+    """The given entries that the bank never recalls, for example because they were purged before."""
+    ids = {entry.id for entry in given}
+    return [entry for entry in stored if entry.id in ids and not entry.live]
+
+
+def _say_idle(bank: str, idle: "Sequence[Entry]") -> None:
+    if idle:
+        states = ", ".join(sorted({_state(entry) for entry in idle}))
+        say(
+            f"heedful: {counted(len(idle), 'entry', 'entries')} of these will not be recalled ({states}): "
+            f"heedful bank restore {idle[0].id} --bank {bank} makes one active again"
+        )
 
 
 def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":

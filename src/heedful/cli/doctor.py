@@ -103,7 +103,8 @@ def _store(path: Path | None) -> str:
     if state != "ok":
         raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
     banks = asyncio.run(opened.banks())
-    return f"{opened.database.path}: {counted(len(banks), 'bank')}, {counted(sum(banks.values()), 'entry', 'entries')}, intact"
+    entries = counted(sum(banks.values()), "entry", "entries")
+    return f"{opened.database.path}: {counted(len(banks), 'bank')}, {entries}, intact"
 
 
 def _key() -> str:

@@ -151,9 +151,8 @@ def _with_credit(
     spared = _review(known, terms, bank).spared
     shared = {one.standing.entry.id for one in spared if one.standing.uncredited}
     decisions = open_decisions(known.evidence, shared)
-    say(
-        f"{counted(len(shared), 'entry', 'entries')} with shared outcomes; decoding {counted(len(decisions), 'decision')} again …"
-    )
+    sharing = counted(len(shared), "entry", "entries")
+    say(f"{sharing} with shared outcomes; decoding {counted(len(decisions), 'decision')} again …")
     journal, models = SqliteJournal(store.database), dict[str, "Model"]()
 
     async def examine(id: str) -> "Sequence[AnswerWithout]":
