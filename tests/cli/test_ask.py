@@ -160,6 +160,11 @@ def server() -> Iterator[FaultyServer]:
         (("q", "--threads", "2"), "--threads has no effect on an endpoint"),
         (("q", "--arm", "gate", "--margin", "0.1"), "--margin has no effect with --arm gate"),
         (("q", "--arm", "always", "--threshold", "0"), "--threshold has no effect with --arm always"),
+        (("q", "--arm", "never", "--placement", "before"), "--placement has no effect with --arm never"),
+        (("q", "--arm", "retry", "--limit", "2"), "--limit has no effect with --arm retry"),
+        (("q", "--combine", "dual"), "--combine has no effect with one bank"),
+        (("q", "--similarity", "7"), "--similarity is 7, but a cosine similarity is between -1 and 1"),
+        (("q", "--bank", "a", "--bank", "a"), "--bank a is given twice"),
         (("q", "--arm", "never", "--signal", "min"), "--signal has no effect with --arm never"),
     ],
 )
@@ -239,6 +244,7 @@ def test_doctor_asks_the_model_that_it_is_given(heedful: Heedful, server: Faulty
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
+        (("govern", "--data", "d"), "--data has no effect without --study and --probe"),
         (("govern", "--source", "rules"), "--source has no effect without --study"),
         (("bank", "evidence", "--source", "rules"), "--source has no effect without --study"),
         (("why", "--threads", "2"), "--threads has no effect without --leave-one-out"),

@@ -60,6 +60,8 @@ def govern(
 
     if study is None:
         refuse_idle(context, ("source",), "without --study")
+    if not probe:
+        refuse_idle(context, ("data",), "without --study and --probe")
     terms = RetirementTerms(
         rule=_chosen_rule(rule, study, probe),
         confidence=confidence,
