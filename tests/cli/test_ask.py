@@ -134,6 +134,34 @@ def test_doctor_names_a_store_that_is_broken(heedful: Heedful, tmp_path: Path) -
     assert [check["name"] for check in done.json["checks"] if not check["ok"]] == ["store"]
 
 
+def test_doctor_names_a_store_that_can_only_be_read(
+    heedful: Heedful, notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "s.db"
+    heedful("bank", "import", notes, "--store", str(store))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write every file
+    done = heedful("doctor", "--store", str(store), "--json")
+    [found] = [check for check in done.json["checks"] if check["name"] == "store"]
+    assert (done.code, found["ok"]) == (1, False)
+    assert "can only be read: change its permissions" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    "words", [("decisions", "stats"), ("why",), ("bank", "ls"), ("purge", "--keep", "30d"), ("govern",)]
+)
+def test_a_command_that_adds_nothing_creates_no_store(
+    heedful: Heedful, home: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    typo = tmp_path / "typo.db"
+    done = heedful(*words, "--store", str(typo))
+    assert (done.code, done.out) == (2, "")
+    assert f"there is no store {typo}" in done.err
+    heedful(*words)
+    assert not typo.exists()
+    assert list(home.rglob("*.db")) == []
+    assert "does not exist yet" in heedful("doctor").out
+
+
 def test_weights_list_names_every_model_with_its_sha256(heedful: Heedful) -> None:
     listed = heedful("weights", "list", "--json").json["weights"]
     assert {"smollm2-135m", "all-minilm-l6-v2"} <= {item["name"] for item in listed}

@@ -131,9 +131,9 @@ def ls(
     json: Json = False,
 ) -> None:
     """List entries with their state."""
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     if bank is not None:
         require_bank(opened, bank)
     names = [bank] if bank is not None else list(asyncio.run(opened.banks()))
@@ -162,12 +162,12 @@ def evidence(
 ) -> None:
     """Show the effect of groups and entries: helps, hurts, and mean utility with its interval."""
     from heedful.cli.bank_evidence import group_fields, read_bank_evidence, standing_fields
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
     from heedful.governance.evidence import by_harm
 
     if study is None:
         refuse_idle(context, ("source",), "without --study")
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     known = read_bank_evidence(opened, bank, study, source)
     standings = by_harm(known.standings())
@@ -204,9 +204,9 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     from dataclasses import asdict
     from datetime import datetime
 
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     found = asyncio.run(opened.entry(bank, entry))
     evidence = [e for e in asyncio.run(opened.evidence(bank)) if e.entry == found.id]
@@ -266,11 +266,11 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a bank in a format that `import` can read; only JSON lines preserve everything."""
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
     from heedful.errors import UsageError
     from heedful.memory.formats import format_of, write_entries
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     entries = asyncio.run(opened.entries(bank))
     if json and file is None:
@@ -321,9 +321,9 @@ def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
 
 
 def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     [changed] = asyncio.run(opened.mark(bank, [Mark(entry=entry, state=state, reason=reason)]))
     if json:

@@ -168,9 +168,9 @@ def stats(
 
 
 def _database(store: Path | None) -> "Database":
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
 
-    return open_store(store).database
+    return open_known_store(store).database
 
 
 def _filter(

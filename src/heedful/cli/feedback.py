@@ -33,7 +33,7 @@ def feedback(
     json: Json = False,
 ) -> None:
     """Give feedback on a recorded decision; sent twice it counts once."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.memory.feedback import SqliteFeedback
     from heedful.memory.journal import SqliteJournal
 
@@ -42,7 +42,7 @@ def feedback(
         raise UsageError("give one of --right, --wrong, --answer TEXT and --prefer first|memory|tie")
     if metric is not None and answer is None:
         raise UsageError("--metric needs --answer TEXT")
-    database = open_store(store).database
+    database = open_known_store(store).database
     recorded = asyncio.run(SqliteJournal(database).find(decision))
     said = _feedback(recorded, right, answer, prefer, metric or "text")
     receipt = asyncio.run(SqliteFeedback(database).give(said))

@@ -54,7 +54,7 @@ def govern(
     json: Json = False,
 ) -> None:
     """Show which groups and entries the evidence condemns, and retire them with --apply."""
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
     from heedful.governance.terms import RetirementTerms
     from heedful.types import Mark
 
@@ -71,7 +71,7 @@ def govern(
         credit_command=_credit_command(bank, study, source),
     )
     _refuse_misplaced(study, probe, leave_one_out)
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     known = read_bank_evidence(opened, bank, study, source)
     calls = 0

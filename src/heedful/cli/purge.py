@@ -25,7 +25,7 @@ def purge(
     json: Json = False,
 ) -> None:
     """Delete texts for good; a tombstone with digest and date remains."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.memory.purge import PurgeOrder, count
     from heedful.memory.purge import purge as delete
 
@@ -43,7 +43,7 @@ def purge(
         before=time.time() - span_of(keep) if keep else None,
         with_decisions=with_decisions,
     )
-    database = open_store(store).database
+    database = open_known_store(store).database
     done = count(database, order) if dry_run else delete(database, order)
     if json:
         print_json({"entries": done.entries, "decisions": done.decisions, "deleted": not dry_run})

@@ -24,13 +24,13 @@ def from_decisions(
     json: Json = False,
 ) -> None:
     """Turn decisions with a known answer into a study, without decoding their passes again."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.memory.feedback import SqliteFeedback
     from heedful.memory.journal import DecisionFilter, SqliteJournal
     from heedful.memory.sqlite import bank_entries
     from heedful.protocol.from_decisions import GradedDecision, draft_study
 
-    database = open_store(store).database
+    database = open_known_store(store).database
     wanted = DecisionFilter(since=moment_of(since), graded=True)
     decisions = asyncio.run(SqliteJournal(database).select(wanted))
     feedback = asyncio.run(SqliteFeedback(database).of(decisions))
