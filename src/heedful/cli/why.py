@@ -49,7 +49,7 @@ def why(
         return
     lines = explain(recorded, asyncio.run(entry_texts(recorded, opened)))
     if without is not None:
-        lines += without_lines(without)
+        lines += without_lines(recorded, without)
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
