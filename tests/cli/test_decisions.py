@@ -147,11 +147,28 @@ def test_feedback_on_an_unknown_decision_is_refused(heedful: Heedful, store: str
     assert "'zzz' is not a recorded decision" in done.err
 
 
+def test_purge_takes_the_last_decision_and_no_ambiguous_one(
+    heedful: Heedful, store: str, made: list[str]
+) -> None:
+    refused = heedful("purge", "--decision", "zzz", "--store", store)
+    assert (refused.code, "'zzz' is not a recorded decision" in refused.err) == (2, True)
+    assert heedful("purge", "--decision", "last", "--store", store).code == 0
+    assert listed(heedful, store) == made[1::-1]
+
+
+def test_a_time_that_cannot_be_read_names_dates_and_spans(
+    heedful: Heedful, store: str, made: list[str]
+) -> None:
+    done = heedful("decisions", "ls", "--since", "yesterday", "--store", store)
+    assert done.code == 2
+    assert "write it as 2026-01-31 or 2026-01-31T12:00, or as a span before now such as 7d" in done.err
+
+
 def test_purge_by_age_and_by_decision(heedful: Heedful, store: str, made: list[str]) -> None:
     counted = heedful("purge", "--decision", made[0], "--dry-run", "--store", store, "--json").json
     assert counted == {"entries": 0, "decisions": 1, "deleted": False}
     assert listed(heedful, store) == made[::-1]
-    assert "0 entries, 1 decision\n" in heedful("purge", "--decision", made[0], "--store", store).out
+    assert "0 entries, 1 decision\n" in heedful("purge", "--decision", made[0][:9], "--store", store).out
     assert listed(heedful, store) == [made[2], made[1]]
     assert heedful("purge", "--keep", "1h", "--store", store, "--json").json["decisions"] == 0
     with Database(store).writing() as connection:

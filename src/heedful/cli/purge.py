@@ -14,7 +14,7 @@ from heedful.errors import UsageError
 def purge(
     entry: Annotated[str, typer.Option(help="Id of an entry; needs --bank.")] = "",
     bank: Annotated[str, typer.Option("--bank", "-b", help="Name of a bank: all its entries.")] = "",
-    decision: Annotated[str, typer.Option(help="Id of a decision.")] = "",
+    decision: Annotated[str, typer.Option(help="Id of a decision, an id prefix, or `last`.")] = "",
     user: Annotated[str, typer.Option(help="Entries and decisions of this user (scope user=NAME).")] = "",
     keep: Annotated[str, typer.Option(help="Delete decisions older than this, for example 30d.")] = "",
     with_decisions: Annotated[
