@@ -94,6 +94,13 @@ def test_an_error_in_a_question_file_names_the_users_file_and_nothing_is_copied(
     assert not (study.parent / "out").exists()
 
 
+def test_a_wrong_reuse_is_found_before_a_folder_is_made(study: Path) -> None:
+    study.write_text(f'reuse = "../missing"\n{STUDY}')
+    with pytest.raises(UsageError, match=r"reuse is '../missing', but .*missing is not a study folder"):
+        open_workspace(study, study.parent / "out")
+    assert not (study.parent / "out").exists()
+
+
 def test_a_locked_study_with_a_setting_without_effect_can_still_be_opened(study: Path) -> None:
     out = study.parent / "out"
     open_workspace(study, out)
