@@ -147,6 +147,26 @@ def test_feedback_on_an_unknown_decision_is_refused(heedful: Heedful, store: str
     assert "'zzz' is not a recorded decision" in done.err
 
 
+def test_feedback_names_the_stronger_kind_and_a_bank_that_is_not_in_the_store(
+    heedful: Heedful, store: str, made: list[str]
+) -> None:
+    told = heedful("feedback", made[0], "--answer", "blue", "--store", store)
+    assert "bank colours is not in this store" in told.err
+    assert "stronger" not in told.out
+    heedful("bank", "add", "The sky is green.", "--id", "sky", "--bank", "colours", "--store", store)
+    told = heedful("feedback", made[0], "--wrong", "--store", store)
+    assert told.err == ""
+    assert "(from the answer given before, which is stronger than this grade)" in told.out
+
+
+def test_a_bundle_that_is_another_file_is_named_as_such(heedful: Heedful, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text("{}\n{}\n")
+    done = heedful("ask", "q", "--policy", str(file))
+    assert done.code == 2
+    assert f"{file} is not a bundle" in done.err
+
+
 def test_purge_takes_the_last_decision_and_no_ambiguous_one(
     heedful: Heedful, store: str, made: list[str]
 ) -> None:
