@@ -94,8 +94,8 @@ def test_a_signal_that_asks_questions_of_its_own_is_kept(tmp_path: Path) -> None
     stated = arms.choose("memory", float("inf"), 0.0, signal="stated")
 
     def reply(prompt: Prompt) -> Reply:
-        text, logprob = reply_of(shelf_model(), prompt)
-        return ("80", logprob) if "0 to 100" in prompt.messages[-1].content else (text, logprob)
+        stating = "0 to 100" in prompt.messages[-1].content
+        return ("80", -0.5) if stating else reply_of(shelf_model(), prompt)
 
     drafted(tmp_path / "s", graded(ScriptedModel(script=reply), range(12), stated))
     space = Workspace(tmp_path / "s")

@@ -114,8 +114,9 @@ def _decisions(
 
 def _decision_id(connection: sqlite3.Connection, wanted: str) -> str:
     """The decision with this id or unique id prefix, or the `last` one; its record is not read."""
+    values: tuple[object, ...] = ()
     if wanted == "last":
-        query, values = "SELECT id FROM decisions ORDER BY at DESC, rowid DESC LIMIT 1", ()
+        query = "SELECT id FROM decisions ORDER BY at DESC, rowid DESC LIMIT 1"
     else:
         query, values = "SELECT id FROM decisions WHERE substr(id, 1, ?) = ?", (len(wanted), wanted)
     found = [row["id"] for row in connection.execute(query, values)]

@@ -173,7 +173,7 @@ def _usage_besides_passes(decision: Decision, shares: int) -> Usage:
     used = sum((record.usage for record in decision.passes), NO_USAGE)
 
     def share(field: str) -> int:
-        return max(0, getattr(decision.usage, field) - getattr(used, field)) // shares
+        return max(0, int(getattr(decision.usage, field)) - int(getattr(used, field))) // shares
 
     return Usage(**{field: share(field) for field in ("prompt_tokens", "completion_tokens", "cached_tokens")})
 
