@@ -49,6 +49,12 @@ async def leave_one_out(
     return answers
 
 
+def examined_pass_won(decision: Decision) -> bool:
+    """Whether the pass that `leave_one_out` examines became the answer."""
+    chosen = decision.first if decision.chosen is None else decision.candidates[decision.chosen].record
+    return _consulted(decision) is chosen
+
+
 def _consulted(decision: Decision) -> PassRecord:
     """The memory pass to examine: the one that became the answer, or the last one decoded."""
     used = [record for record in decision.passes if record.recalls and record.status == "decoded"]

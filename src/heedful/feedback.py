@@ -45,13 +45,15 @@ def answer_feedback(
 
 def evidence_of(decision: Decision, given: Sequence[Feedback]) -> dict[str, list[Evidence]]:
     """The evidence by bank that all feedback on a decision gives; the strongest kind decides."""
+    strongest = deciding_feedback(decision, given)
+    return {} if strongest is None else _by_bank(decision, _EFFECTS[strongest.kind](decision, strongest))
+
+
+def deciding_feedback(decision: Decision, given: Sequence[Feedback]) -> Feedback | None:
+    """The feedback of the strongest kind that proves anything."""
     by_kind = {feedback.kind: feedback for feedback in given}
-    for kind in STRONGEST_FIRST:
-        if kind in by_kind:
-            effects = _EFFECTS[kind](decision, by_kind[kind])
-            if effects:
-                return _by_bank(decision, effects)
-    return {}
+    ordered = [by_kind[kind] for kind in STRONGEST_FIRST if kind in by_kind]
+    return next((one for one in ordered if _EFFECTS[one.kind](decision, one)), None)
 
 
 Effects = list[tuple[PassRecord, float]]

@@ -134,6 +134,34 @@ def test_doctor_names_a_store_that_is_broken(heedful: Heedful, tmp_path: Path) -
     assert [check["name"] for check in done.json["checks"] if not check["ok"]] == ["store"]
 
 
+def test_doctor_names_a_store_that_can_only_be_read(
+    heedful: Heedful, notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "s.db"
+    heedful("bank", "import", notes, "--store", str(store))
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may write every file
+    done = heedful("doctor", "--store", str(store), "--json")
+    [found] = [check for check in done.json["checks"] if check["name"] == "store"]
+    assert (done.code, found["ok"]) == (1, False)
+    assert "can only be read: change its permissions" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    "words", [("decisions", "stats"), ("why",), ("bank", "ls"), ("purge", "--keep", "30d"), ("govern",)]
+)
+def test_a_command_that_adds_nothing_creates_no_store(
+    heedful: Heedful, home: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    typo = tmp_path / "typo.db"
+    done = heedful(*words, "--store", str(typo))
+    assert (done.code, done.out) == (2, "")
+    assert f"there is no store {typo}" in done.err
+    heedful(*words)
+    assert not typo.exists()
+    assert list(home.rglob("*.db")) == []
+    assert "does not exist yet" in heedful("doctor").out
+
+
 def test_weights_list_names_every_model_with_its_sha256(heedful: Heedful) -> None:
     listed = heedful("weights", "list", "--json").json["weights"]
     assert {"smollm2-135m", "all-minilm-l6-v2"} <= {item["name"] for item in listed}
@@ -160,6 +188,11 @@ def server() -> Iterator[FaultyServer]:
         (("q", "--threads", "2"), "--threads has no effect on an endpoint"),
         (("q", "--arm", "gate", "--margin", "0.1"), "--margin has no effect with --arm gate"),
         (("q", "--arm", "always", "--threshold", "0"), "--threshold has no effect with --arm always"),
+        (("q", "--arm", "never", "--placement", "before"), "--placement has no effect with --arm never"),
+        (("q", "--arm", "retry", "--limit", "2"), "--limit has no effect with --arm retry"),
+        (("q", "--combine", "dual"), "--combine has no effect with one bank"),
+        (("q", "--similarity", "7"), "--similarity is 7, but a cosine similarity is between -1 and 1"),
+        (("q", "--bank", "a", "--bank", "a"), "--bank a is given twice"),
         (("q", "--arm", "never", "--signal", "min"), "--signal has no effect with --arm never"),
     ],
 )
@@ -172,6 +205,17 @@ def test_ask_refuses_in_one_sentence_what_makes_no_sense(
     assert complaint in done.err
     assert len(done.err.splitlines()) == 1
     assert server.requests == []
+
+
+def test_an_answer_is_printed_exactly_as_the_model_gave_it(heedful: Heedful) -> None:
+    said = f"[b]ok[/b] :smile: {'word ' * 40}end"
+    with FaultyServer(lambda request: answers(said, -0.1)) as server:
+        asked = heedful("ask", "What is :dog:?", "--url", server.url, "--arm", "never")
+    assert asked.out.splitlines()[0] == said
+    for told in (heedful("why"), heedful("decisions", "show")):
+        assert f"→ answer   {said}" in told.out.splitlines()
+        assert "question   What is :dog:?" in told.out
+    assert ":dog:" in heedful("decisions", "ls").out
 
 
 @pytest.mark.parametrize("option", [("--model", "m"), ("--timeout", "9"), ("--no-logprobs",)])
@@ -228,6 +272,7 @@ def test_doctor_asks_the_model_that_it_is_given(heedful: Heedful, server: Faulty
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
+        (("govern", "--data", "d"), "--data has no effect without --study and --probe"),
         (("govern", "--source", "rules"), "--source has no effect without --study"),
         (("bank", "evidence", "--source", "rules"), "--source has no effect without --study"),
         (("why", "--threads", "2"), "--threads has no effect without --leave-one-out"),

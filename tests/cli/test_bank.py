@@ -26,6 +26,10 @@ def test_a_file_is_imported_listed_and_exported_again(heedful: Heedful, rules: s
     assert heedful("bank", "export", str(out), "--bank", "b").code == 0
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["ship", "sing"]
     assert heedful("bank", "export", "--bank", "b").out == out.read_text()
+    out.unlink()
+    told = heedful("bank", "export", str(out), "--bank", "b", "--json")
+    assert told.json == {"bank": "b", "written": 2, "file": str(out)}
+    assert heedful("bank", "export", "--bank", "b").out == out.read_text()
     assert (
         heedful("bank", "export", "--bank", "b", "--format", "text").out == "- Ship before noon.\n- Sing.\n"
     )
@@ -164,3 +168,17 @@ def test_a_wrong_option_is_explained_without_the_words_of_a_library(
     done = heedful(*words)
     assert (done.code, done.out) == (2, "")
     assert complaint in done.err.splitlines()[-1]
+
+
+def test_entries_that_come_back_after_a_purge_are_said_to_be_retired(heedful: Heedful, rules: str) -> None:
+    assert heedful("bank", "import", rules, "--bank", "b").err == ""
+    heedful("purge", "--bank", "b")
+    again = heedful("bank", "import", rules, "--bank", "b")
+    assert again.out == "2 entries added to bank b\n"
+    assert "2 entries of these will not be recalled (retired: purged)" in again.err
+    assert "heedful bank restore ship --bank b" in again.err
+    assert heedful("bank", "import", rules, "--bank", "b", "--json").json["idle"] == 2
+    added = heedful("bank", "add", "Ship at noon.", "--id", "ship", "--bank", "b")
+    assert "1 entry of these will not be recalled (retired: purged)" in added.err
+    heedful("bank", "restore", "ship", "--bank", "b")
+    assert heedful("bank", "add", "Ship at one.", "--id", "ship", "--bank", "b").err == ""

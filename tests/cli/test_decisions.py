@@ -73,6 +73,10 @@ def test_export_writes_whole_decisions_oldest_first(
     assert [row["id"] for row in rows] == made
     assert heedful("decisions", "export", "--store", store).out == file.read_text()
     assert heedful("decisions", "export", "--store", store, "--json").json["decisions"] == rows
+    file.unlink()
+    told = heedful("decisions", "export", str(file), "--store", store, "--json")
+    assert told.json == {"written": 3, "file": str(file)}
+    assert [json.loads(line) for line in file.read_text().splitlines()] == rows
 
 
 def test_stats_count_grades_and_the_effect_of_the_trial(
@@ -143,11 +147,48 @@ def test_feedback_on_an_unknown_decision_is_refused(heedful: Heedful, store: str
     assert "'zzz' is not a recorded decision" in done.err
 
 
+def test_feedback_names_the_stronger_kind_and_a_bank_that_is_not_in_the_store(
+    heedful: Heedful, store: str, made: list[str]
+) -> None:
+    told = heedful("feedback", made[0], "--answer", "blue", "--store", store)
+    assert "bank colours is not in this store" in told.err
+    assert "stronger" not in told.out
+    heedful("bank", "add", "The sky is green.", "--id", "sky", "--bank", "colours", "--store", store)
+    told = heedful("feedback", made[0], "--wrong", "--store", store)
+    assert told.err == ""
+    assert "(from the answer given before, which is stronger than this grade)" in told.out
+
+
+def test_a_bundle_that_is_another_file_is_named_as_such(heedful: Heedful, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text("{}\n{}\n")
+    done = heedful("ask", "q", "--policy", str(file))
+    assert done.code == 2
+    assert f"{file} is not a bundle" in done.err
+
+
+def test_purge_takes_the_last_decision_and_no_ambiguous_one(
+    heedful: Heedful, store: str, made: list[str]
+) -> None:
+    refused = heedful("purge", "--decision", "zzz", "--store", store)
+    assert (refused.code, "'zzz' is not a recorded decision" in refused.err) == (2, True)
+    assert heedful("purge", "--decision", "last", "--store", store).code == 0
+    assert listed(heedful, store) == made[1::-1]
+
+
+def test_a_time_that_cannot_be_read_names_dates_and_spans(
+    heedful: Heedful, store: str, made: list[str]
+) -> None:
+    done = heedful("decisions", "ls", "--since", "yesterday", "--store", store)
+    assert done.code == 2
+    assert "write it as 2026-01-31 or 2026-01-31T12:00, or as a span before now such as 7d" in done.err
+
+
 def test_purge_by_age_and_by_decision(heedful: Heedful, store: str, made: list[str]) -> None:
     counted = heedful("purge", "--decision", made[0], "--dry-run", "--store", store, "--json").json
     assert counted == {"entries": 0, "decisions": 1, "deleted": False}
     assert listed(heedful, store) == made[::-1]
-    assert "0 entries, 1 decisions" in heedful("purge", "--decision", made[0], "--store", store).out
+    assert "0 entries, 1 decision\n" in heedful("purge", "--decision", made[0][:9], "--store", store).out
     assert listed(heedful, store) == [made[2], made[1]]
     assert heedful("purge", "--keep", "1h", "--store", store, "--json").json["decisions"] == 0
     with Database(store).writing() as connection:

@@ -282,6 +282,10 @@ def test_mistakes_get_one_sentence_and_change_nothing(
     one_sentence(heedful("govern", "--bank", "nowhere"), "unknown bank 'nowhere'")
     one_sentence(heedful("govern", "--bank", "rules", *where, "--source", "x"), "has no bank 'x'")
     one_sentence(heedful("govern", "--bank", "other", *where, "--source", "rules"), "has none of the entries")
+    kinds = [replace(entry, kind="fact") for entry in asyncio.run(store.entries("rules"))]
+    asyncio.run(store.put("facts", kinds))
+    hinted = heedful("govern", "--bank", "facts", *where, "--source", "rules")
+    one_sentence(hinted, "of the same ids have another content, for example another --kind")
     (study / "ledger.jsonl").write_text("")
     one_sentence(heedful("govern", "--bank", "rules", *where), "is empty: run heedful study record")
     one_sentence(heedful("govern", "--bank", "rules", "--confidence", "2"), "between 0 and 1")

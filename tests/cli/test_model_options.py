@@ -91,7 +91,10 @@ def test_a_study_runs_without_logprobs(heedful: Heedful, server: FaultyServer, t
     assert (last.headers["X-Team"], last.body["reasoning_effort"]) == ("blue", "low")
 
 
-@pytest.mark.parametrize(("extra", "says"), [("{", "is not JSON"), ("[1]", "is not a JSON object")])
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [("{", "is not JSON"), ("[1]", "is not a JSON object"), ('{"temperature": 3}', "cannot set temperature")],
+)
 def test_extra_fields_that_are_no_object_are_refused(heedful: Heedful, extra: str, says: str) -> None:
     one_sentence(heedful("ask", "hello?", "--url", "http://127.0.0.1:9/v1", "--extra", extra), 2, says)
 

@@ -610,16 +610,20 @@ def test_a_temperature_that_is_too_high_is_the_callers_mistake() -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("field", ["temperature", "messages", "model", "max_completion_tokens", "stream"])
+def test_extra_body_fields_cannot_replace_those_of_the_prompt(field: str) -> None:
+    with pytest.raises(UsageError, match=f"cannot set {field}, which heedful sets itself"):
+        ChatModel(base_url="http://127.0.0.1:9/v1", extra={field: 3})
+
+
 def test_extra_headers_and_body_fields_are_sent_and_identify_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TENANT", "blue")
     with FaultyServer(in_turn(answers("Paris"))) as server:
-        model = chat(
-            server, headers={"X-Tenant": "$TENANT"}, extra={"reasoning_effort": "low", "max_tokens": 9}
-        )
+        model = chat(server, headers={"X-Tenant": "$TENANT"}, extra={"reasoning_effort": "low", "top_k": 9})
         request = asked(model, server)
     assert request.headers["X-Tenant"] == "blue"
-    assert (request.body["reasoning_effort"], request.body["max_tokens"]) == ("low", 9)
+    assert (request.body["reasoning_effort"], request.body["top_k"]) == ("low", 9)
     assert model.traits.fingerprint != replace(model, extra={}).traits.fingerprint
     assert "blue" not in repr(model)

@@ -22,12 +22,16 @@ from heedful import (
 from heedful.benchmarks.metrics import same_text
 from heedful.decisions import decision_of
 from heedful.feedback import answer_feedback
+from heedful.models.scripted import Reply
 from heedful.protocol.from_decisions import DraftCount, GradedDecision, draft_study
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import outdated
 from heedful.protocol.setup import prepare
+from heedful.protocol.study import USUAL_SIGNALS
 from heedful.protocol.workflow import fit_study, lock_study, record, recording_of
 from heedful.protocol.workspace import Workspace
+from heedful.types import Prompt
+from tests.making import reply_of
 from tests.protocol.shelves import nobody, shelf_model
 
 NOTES = [new_entry(f"Shelf {n} holds item{n % 7}.", kind="rule") for n in range(60)]
@@ -84,6 +88,24 @@ def test_only_missing_passes_are_decoded(tmp_path: Path) -> None:
     model = shelf_model()
     asyncio.run(record(space, setup, model, "fit", nobody))
     assert len(model.prompts) == 60 - kept + 1, "and one to try the log-probs"
+
+
+def test_a_signal_that_asks_questions_of_its_own_is_kept(tmp_path: Path) -> None:
+    stated = arms.choose("memory", float("inf"), 0.0, signal="stated")
+
+    def reply(prompt: Prompt) -> Reply:
+        stating = "0 to 100" in prompt.messages[-1].content
+        return ("80", -0.5) if stating else reply_of(shelf_model(), prompt)
+
+    drafted(tmp_path / "s", graded(ScriptedModel(script=reply), range(12), stated))
+    space = Workspace(tmp_path / "s")
+    setup = prepare(space.study, None)
+    assert setup.study.fit.signals == ("stated", *USUAL_SIGNALS)
+    rows = list(Ledger(space.ledger).passes.values())
+    assert {row.record.signals["stated"] for row in rows} == {0.8}
+    assert {row.record.signal_costs["stated"].calls for row in rows} == {1}
+    fingerprint = rows[0].record.model
+    assert asyncio.run(outdated(recording_of(setup, "fit"), Ledger(space.ledger), fingerprint)) == []
 
 
 def test_repeated_questions_count_once_and_other_settings_are_left_out(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is wrong with a study file is said in one sentence."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -72,6 +73,9 @@ STUDIES = Path(__file__).parents[2] / "studies"
             STUDY.replace("[fit]", "[model]\nurl = 'http://127.0.0.1:9/v1'\nthreads = 2\n[fit]"),
             "threads has no effect on an endpoint",
         ),
+        (STUDY.replace("[fit]", "[fit]\nconfidence = 0.9"), "confidence has no effect without a harm_limit"),
+        (STUDY.replace("[fit]", '[fit]\nprior = "none"'), "prior has no effect on families without value"),
+        (re.sub("families = .*", "families = []", STUDY), r"`fit.families`.* 1"),
     ],
 )
 def test_a_wrong_study_file_gets_one_clear_sentence(study: Path, text: str, complaint: str) -> None:
@@ -87,6 +91,13 @@ def test_an_error_in_a_question_file_names_the_users_file_and_nothing_is_copied(
     with pytest.raises(UsageError, match="the key `answer` is missing") as caught:
         open_workspace(study, study.parent / "out")
     assert str(study.parent / "fit.jsonl") in str(caught.value)
+    assert not (study.parent / "out").exists()
+
+
+def test_a_wrong_reuse_is_found_before_a_folder_is_made(study: Path) -> None:
+    study.write_text(f'reuse = "../missing"\n{STUDY}')
+    with pytest.raises(UsageError, match=r"reuse is '../missing', but .*missing is not a study folder"):
+        open_workspace(study, study.parent / "out")
     assert not (study.parent / "out").exists()
 
 

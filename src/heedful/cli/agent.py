@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.options import BankName, Json, ModelName, Store, Threads, Url, Weights
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,7 +133,11 @@ def hints(
     if json:
         print_json({"file": str(out), **counts})
         return
-    result().print(f"{counts['entries']} entries ({counts['failures']} from failures): {out}", markup=False)
+    result().print(
+        f"{counted(counts['entries'], 'entry', 'entries')} ({counts['failures']} from failures): {out}",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 @app.command()

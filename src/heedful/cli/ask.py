@@ -1,6 +1,8 @@
 """`heedful ask`: answer a question, or a file of them, with the control loop."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +35,8 @@ DECIDED = (
     *("limit", "instructions", "max_tokens", "logprobs", "header", "extra"),
 )
 """Options that a lock decides."""
+RECALL = ("combine", "placement", "recall", "similarity", "limit")
+"""Options about the use of banks."""
 SLOTS = 4
 """Number of concurrent requests to a model."""
 
@@ -168,8 +172,9 @@ def ask(
     else:
         refuse_unlocked(context)
         refuse_useless(context, arm, recall, url)
+        refuse_recall(context, bank or [], similarity)
         options = PolicyOptions(
-            banks=tuple(dict.fromkeys(bank or ["default"])),
+            banks=tuple(bank or ["default"]),
             combine=combine,
             arm=arm,
             signal=signal,
@@ -206,9 +211,9 @@ def ask(
         print_json(summary(outcome))
         return
     console = result()
-    console.print(outcome.answer, markup=False)
+    console.print(outcome.answer, markup=False, soft_wrap=True)
     recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
-    console.print(_decision_line(outcome, recorded), style="dim", markup=False)
+    console.print(_decision_line(outcome, recorded), style="dim", markup=False, soft_wrap=True)
 
 
 def refuse_useless(context: typer.Context, arm: Arm, recall: str, url: str | None) -> None:
@@ -220,8 +225,20 @@ def refuse_useless(context: typer.Context, arm: Arm, recall: str, url: str | Non
         refuse_idle(context, ("signal", "threshold"), f"with --arm {arm}, which ignores confidence")
     if arm not in ("choose", "value"):
         refuse_idle(context, ("margin",), f"with --arm {arm}, which has no margin")
+    if arm in ("never", "retry"):
+        refuse_idle(context, RECALL, f"with --arm {arm}, which uses no memory")
     if recall in WITHOUT_THRESHOLD:
         refuse_idle(context, ("similarity",), f"with --recall {recall}")
+
+
+def refuse_recall(context: typer.Context, banks: Sequence[str], similarity: float) -> None:
+    """Refuse a bank that is named twice, `--combine` without several, and no cosine similarity."""
+    if twice := [name for name, count in Counter(banks).items() if count > 1]:
+        raise UsageError(f"--bank {twice[0]} is given twice; name each bank once")
+    if len(banks) < 2:
+        refuse_idle(context, ("combine",), "with one bank")
+    if abs(similarity) > 1:
+        raise UsageError(f"--similarity is {similarity:g}, but a cosine similarity is between -1 and 1")
 
 
 def _ask_file(

@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.bank_evidence import SourceName, StudyFolder
 from heedful.cli.options import BankName, Json, Scope, Store, refuse_idle
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 from heedful.types import Entry, Kind, Mark, State
 
 if TYPE_CHECKING:
@@ -57,14 +57,17 @@ def import_(
     entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
     opened = open_store(store)
     new = asyncio.run(opened.put(bank, entries))
+    idle = _idle(asyncio.run(opened.entries(bank)), entries)
     for number, problem in bad:
         say(f"heedful: skipped line {number} of {file.name}: {problem}")
     if json:
         skipped = [{"line": number, "problem": problem} for number, problem in bad]
-        print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped})
+        print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped, "idle": len(idle)})
     else:
         known = f", {len(entries) - new} already present" if new < len(entries) else ""
-        result().print(f"{new} {'entry' if new == 1 else 'entries'} added to bank {bank}{known}")
+        added = f"{counted(new, 'entry', 'entries')} added to bank {bank}{known}"
+        result().print(added, markup=False, soft_wrap=True)
+    _say_idle(bank, idle)
     if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
         embed_now(opened, entries)
 
@@ -106,10 +109,13 @@ def add(
     opened = open_store(store)
     new = asyncio.run(opened.put(bank, [entry]))
     entry = asyncio.run(opened.entry(bank, entry.id))
+    _say_idle(bank, _idle([entry], [entry]))
     if json:
         print_json({"bank": bank, "new": new, **_fields(entry)})
         return
-    result().print(f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False)
+    result().print(
+        f"{entry.id} {'added to' if new else 'is already in'} bank {bank}", markup=False, soft_wrap=True
+    )
 
 
 @app.command()
@@ -125,9 +131,9 @@ def ls(
     json: Json = False,
 ) -> None:
     """List entries with their state."""
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     if bank is not None:
         require_bank(opened, bank)
     names = [bank] if bank is not None else list(asyncio.run(opened.banks()))
@@ -156,12 +162,12 @@ def evidence(
 ) -> None:
     """Show the effect of groups and entries: helps, hurts, and mean utility with its interval."""
     from heedful.cli.bank_evidence import group_fields, read_bank_evidence, standing_fields
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
     from heedful.governance.evidence import by_harm
 
     if study is None:
         refuse_idle(context, ("source",), "without --study")
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     known = read_bank_evidence(opened, bank, study, source)
     standings = by_harm(known.standings())
@@ -181,7 +187,7 @@ def evidence(
             justify="left" if heading in ("id", "state", "text") else "right",
         )
     for group in groups:
-        name, size = f"{group['kind']} {group['name']}", f"{len(group['entries'])} entries"
+        name, size = f"{group['kind']} {group['name']}", counted(len(group["entries"]), "entry", "entries")
         counts = (str(group[key]) for key in ("tasks", "helps", "hurts"))
         table.add_row(escape(name), "", *counts, f"{group['mean']:+.2f}", "", size)
     for standing in standings:
@@ -198,9 +204,9 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     from dataclasses import asdict
     from datetime import datetime
 
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     found = asyncio.run(opened.entry(bank, entry))
     evidence = [e for e in asyncio.run(opened.evidence(bank)) if e.entry == found.id]
@@ -224,7 +230,7 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     for change in history:
         when, why = datetime.fromtimestamp(change.at), change.reason or "no reason given"
         lines.append(f"  {when:%Y-%m-%d %H:%M} {change.state}: {why}")
-    result().print("\n".join(lines), markup=False)
+    result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -260,14 +266,14 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a bank in a format that `import` can read; only JSON lines preserve everything."""
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
     from heedful.errors import UsageError
     from heedful.memory.formats import format_of, write_entries
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     entries = asyncio.run(opened.entries(bank))
-    if json:
+    if json and file is None:
         print_json({"bank": bank, "entries": [_fields(entry) for entry in entries]})
         return
     try:
@@ -284,7 +290,25 @@ def export(
         part.replace(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot write {file}: {getattr(error, 'strerror', error)}") from error
-    say(f"{len(entries)} entries written to {file}")
+    if json:
+        print_json({"bank": bank, "written": len(entries), "file": str(file)})
+        return
+    say(f"{counted(len(entries), 'entry', 'entries')} written to {file}")
+
+
+def _idle(stored: "Sequence[Entry]", given: "Sequence[Entry]") -> list[Entry]:
+    """The given entries that the bank never recalls, for example because they were purged before."""
+    ids = {entry.id for entry in given}
+    return [entry for entry in stored if entry.id in ids and not entry.live]
+
+
+def _say_idle(bank: str, idle: "Sequence[Entry]") -> None:
+    if idle:
+        states = ", ".join(sorted({_state(entry) for entry in idle}))
+        say(
+            f"heedful: {counted(len(idle), 'entry', 'entries')} of these will not be recalled ({states}): "
+            f"heedful bank restore {idle[0].id} --bank {bank} makes one active again"
+        )
 
 
 def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
@@ -297,15 +321,15 @@ def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
 
 
 def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
 
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     [changed] = asyncio.run(opened.mark(bank, [Mark(entry=entry, state=state, reason=reason)]))
     if json:
         print_json({"bank": bank, **_fields(changed)})
         return
-    result().print(f"{changed.id} in bank {bank} is now {_state(changed)}", markup=False)
+    result().print(f"{changed.id} in bank {bank} is now {_state(changed)}", markup=False, soft_wrap=True)
 
 
 def _draw(name: str, entries: list[Entry]) -> None:
@@ -313,7 +337,7 @@ def _draw(name: str, entries: list[Entry]) -> None:
     rows = [("id", "kind", "state", "text")]
     rows += [(entry.id, entry.kind, _state(entry), " ".join(entry.text.split())) for entry in entries]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    typer.echo(f"{name}: {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
+    typer.echo(f"{name}: {counted(len(entries), 'entry', 'entries')}")
     lines = ("  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in rows)
     typer.echo("\n".join(lines))
 

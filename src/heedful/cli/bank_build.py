@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heedful.cli.options import Json, refuse_idle
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data, Place, open_study, open_study_model
 
@@ -107,7 +107,7 @@ def _show(built: "BankBuild", entries: int, file: Path, json: bool) -> None:
             }
         )
         return
-    lines = [f"{entries} entries written to {file}"]
+    lines = [f"{counted(entries, 'entry', 'entries')} written to {file}"]
     lines.append(f"  {built.leaked} left out because they match, or nearly match, a test question")
     lines.append(f"  {built.rollouts} calls for rollouts")
     if built.groups:

@@ -63,8 +63,14 @@ def read_bank_evidence(
     evidence = study_evidence(space, name, table)
     known = {(entry.id, entry.digest) for entry in entries}
     if not any((observed.entry, observed.version) in known for observed in evidence):
+        ids = {entry.id for entry in entries}
+        hint = (
+            " (its entries of the same ids have another content, for example another --kind)"
+            if any(observed.entry in ids for observed in evidence)
+            else ""
+        )
         raise UsageError(
-            f"bank {bank!r} has none of the entries that the study recalled from {name!r}: "
+            f"bank {bank!r} has none of the entries that the study recalled from {name!r}{hint}: "
             "choose the bank that the study used, or set --source"
         )
     credit = recorded_credit(space, table, name)

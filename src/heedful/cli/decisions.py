@@ -12,7 +12,7 @@ import typer
 
 from heedful.cli.moments import moment_of
 from heedful.cli.options import Json, Store
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ def export(
 
     wanted = _filter(since, until, route, verdict, bank, entry, user, graded)
     decisions, feedback = _read(_database(store), wanted, None)
-    if json:
-        print_json({"decisions": [_whole(decision, feedback) for decision in reversed(decisions)]})
+    rows = [_whole(decision, feedback) for decision in reversed(decisions)]
+    if json and file is None:
+        print_json({"decisions": rows})
         return
-    rows = (_whole(decision, feedback) for decision in reversed(decisions))
     text = "".join(f"{encoder.dumps(row, ensure_ascii=False)}\n" for row in rows)
     if file is None:
         typer.echo(text, nl=False)
@@ -133,7 +133,10 @@ def export(
     from heedful.protocol.workspace import write_text
 
     write_text(file, text)
-    say(f"{len(decisions)} decisions written to {file}")
+    if json:
+        print_json({"written": len(rows), "file": str(file)})
+        return
+    say(f"{counted(len(rows), 'decision')} written to {file}")
 
 
 @app.command()
@@ -157,17 +160,17 @@ def stats(
     wanted = _filter(since, until, route, verdict, bank, entry, user, graded)
     decisions, feedback = _read(database, wanted, None)
     announced = asyncio.run(SqliteJournal(database).announced())
-    counted = _counts(decisions, feedback, trial_effect(decisions, feedback), announced)
+    counts = _counts(decisions, feedback, trial_effect(decisions, feedback), announced)
     if json:
-        print_json(counted)
+        print_json(counts)
         return
-    result().print("\n".join(_stats_lines(counted)), markup=False, soft_wrap=True)
+    result().print("\n".join(_stats_lines(counts)), markup=False, soft_wrap=True)
 
 
 def _database(store: Path | None) -> "Database":
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
 
-    return open_store(store).database
+    return open_known_store(store).database
 
 
 def _filter(
@@ -260,13 +263,13 @@ def _counts(
     }
 
 
-def _stats_lines(counted: Mapping[str, Any]) -> list[str]:
+def _stats_lines(counts: Mapping[str, Any]) -> list[str]:
     def listed(part: str) -> str:
-        return ", ".join(f"{name} {count}" for name, count in counted[part].items()) or "none"
+        return ", ".join(f"{name} {count}" for name, count in counts[part].items()) or "none"
 
-    graded, trials = counted["graded"], counted["trials"]
+    graded, trials = counts["graded"], counts["trials"]
     lines = [
-        f"{counted['decisions']} decisions",
+        counted(counts["decisions"], "decision"),
         f"  routes    {listed('routes')}",
         f"  verdicts  {listed('verdicts')} ({listed('reasons')})",
         f"  feedback  {listed('feedback')}",

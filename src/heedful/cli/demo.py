@@ -96,7 +96,8 @@ def _draw(shown: "DemoResult", outcome: "Outcome", store: "SqliteStore") -> None
         style="dim",
     )
     always = shown.always_answer(shown.telling())
-    console.print(f"\n[bold]One decision[/bold] (with memory always in the prompt: {always!r})")
+    console.print("\nOne decision", style="bold", end="")
+    console.print(f" (with memory always in the prompt: {always!r})", markup=False, soft_wrap=True)
     decision = asyncio.run(SqliteJournal(store.database).find(outcome.decision))
     texts = asyncio.run(entry_texts(decision, store))
     console.print("\n".join(explain(decision, texts)), markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from heedful.cli.options import Json, ModelName, Store, Url, refuse_idle
-from heedful.cli.output import print_json, result
+from heedful.cli.output import counted, print_json, result
 from heedful.errors import HeedfulError
 from heedful.extras import EXTRAS, IMPORTED_AS, absent, pip_line
 
@@ -96,14 +96,21 @@ def _weights() -> str:
 
 def _store(path: Path | None) -> str:
     from heedful.cli.resources import open_store
+    from heedful.memory.database import default_path
 
+    if not (place := path or default_path()).exists():
+        return f"{place} does not exist yet; the first entry or answer creates it"
     opened = open_store(path)
     with opened.database.reading() as connection:
         (state,) = connection.execute("PRAGMA integrity_check").fetchone()
+        (read_only,) = connection.execute("PRAGMA query_only").fetchone()
     if state != "ok":
         raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
+    if read_only or not os.access(place, os.W_OK):
+        raise HeedfulError(f"{place} can only be read: change its permissions, or use --store")
     banks = asyncio.run(opened.banks())
-    return f"{opened.database.path}: {len(banks)} banks, {sum(banks.values())} entries, intact"
+    entries = counted(sum(banks.values()), "entry", "entries")
+    return f"{opened.database.path}: {counted(len(banks), 'bank')}, {entries}, intact"
 
 
 def _key() -> str:

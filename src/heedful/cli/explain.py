@@ -5,6 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from heedful.credit import examined_pass_won
 from heedful.decisions import THRESHOLD_WORDS
 from heedful.errors import HeedfulError
 from heedful.sources.memory import memory_settings
@@ -68,17 +69,20 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
     return lines
 
 
-def without_lines(answers: Sequence["AnswerWithout"]) -> list[str]:
+def without_lines(decision: "Decision", answers: Sequence["AnswerWithout"]) -> list[str]:
     """The effect of each recalled entry, measured by decoding without it."""
-    lines = ["without each recalled entry:"]
+    rejected = not examined_pass_won(decision)
+    title = "without each recalled entry"
+    lines = [f"{title}, in the memory answer that was rejected:" if rejected else f"{title}:"]
+    subject = "the rejected memory answer" if rejected else "the answer"
     for without in answers:
         effect = "changes the answer" if without.flipped else "no change"
         lines.append(f"  {without.entry}: {effect}: {without.answer!r}")
     flipping = [without.entry for without in answers if without.flipped]
     lines.append(
-        f"the answer depends on {', '.join(flipping)}"
+        f"{subject} depends on {', '.join(flipping)}"
         if flipping
-        else "the answer does not depend on a single entry"
+        else f"{subject} does not depend on a single entry"
     )
     return lines
 

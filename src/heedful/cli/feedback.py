@@ -1,6 +1,7 @@
 """`heedful feedback`: say whether an answer was right."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -33,7 +34,7 @@ def feedback(
     json: Json = False,
 ) -> None:
     """Give feedback on a recorded decision; sent twice it counts once."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.memory.feedback import SqliteFeedback
     from heedful.memory.journal import SqliteJournal
 
@@ -42,7 +43,8 @@ def feedback(
         raise UsageError("give one of --right, --wrong, --answer TEXT and --prefer first|memory|tie")
     if metric is not None and answer is None:
         raise UsageError("--metric needs --answer TEXT")
-    database = open_store(store).database
+    opened = open_known_store(store)
+    database = opened.database
     recorded = asyncio.run(SqliteJournal(database).find(decision))
     said = _feedback(recorded, right, answer, prefer, metric or "text")
     receipt = asyncio.run(SqliteFeedback(database).give(said))
@@ -50,7 +52,10 @@ def feedback(
         print_json(_fields(said, receipt))
         return
     _say_missed(recorded, said)
-    result().print(_line(recorded, said, receipt), markup=False, soft_wrap=True)
+    _say_absent(receipt, asyncio.run(opened.banks()))
+    every = asyncio.run(SqliteFeedback(database).of([recorded]))[recorded.id]
+    stronger = _stronger(recorded, said, every)
+    result().print(f"{_line(recorded, said, receipt)}{stronger}", markup=False, soft_wrap=True)
 
 
 def _feedback(
@@ -74,6 +79,26 @@ def _say_missed(decision: "Decision", said: "Feedback") -> None:
             f"heedful: an answer graded wrong contains {said.value!r}; if it is right, send the feedback "
             "again with --metric contains"
         )
+
+
+def _say_absent(receipt: "FeedbackReceipt", banks: Mapping[str, int]) -> None:
+    """Name the banks of a locked study or bundle that are not in the store, which judges its own banks."""
+    for bank in receipt.evidence:
+        if bank not in banks:
+            say(
+                f"heedful: the evidence is stored, but bank {bank} is not in this store, so heedful govern "
+                f"cannot use it: heedful bank import FILE --bank {bank} with the bank's file brings it in"
+            )
+
+
+def _stronger(decision: "Decision", said: "Feedback", every: Sequence["Feedback"]) -> str:
+    """Which other feedback the evidence comes from; empty if it comes from this one."""
+    from heedful.feedback import deciding_feedback
+
+    decided = deciding_feedback(decision, every)
+    if decided is None or decided.kind == said.kind:
+        return ""
+    return f" (from the {decided.kind} given before, which is stronger than this {said.kind})"
 
 
 def _line(decision: "Decision", said: "Feedback", receipt: "FeedbackReceipt") -> str:

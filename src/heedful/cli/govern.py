@@ -11,7 +11,7 @@ import typer
 from heedful.cli.bank_evidence import BankEvidence, SourceName, StudyFolder, read_bank_evidence
 from heedful.cli.govern_text import print_review, review_fields
 from heedful.cli.options import BankName, Json, Store, refuse_idle
-from heedful.cli.output import print_json, say
+from heedful.cli.output import counted, print_json, say
 from heedful.cli.study import Data
 from heedful.errors import UsageError
 
@@ -54,12 +54,14 @@ def govern(
     json: Json = False,
 ) -> None:
     """Show which groups and entries the evidence condemns, and retire them with --apply."""
-    from heedful.cli.resources import open_store, require_bank
+    from heedful.cli.resources import open_known_store, require_bank
     from heedful.governance.terms import RetirementTerms
     from heedful.types import Mark
 
     if study is None:
         refuse_idle(context, ("source",), "without --study")
+    if not probe:
+        refuse_idle(context, ("data",), "without --study and --probe")
     terms = RetirementTerms(
         rule=_chosen_rule(rule, study, probe),
         confidence=confidence,
@@ -69,7 +71,7 @@ def govern(
         credit_command=_credit_command(bank, study, source),
     )
     _refuse_misplaced(study, probe, leave_one_out)
-    opened = open_store(store)
+    opened = open_known_store(store)
     require_bank(opened, bank)
     known = read_bank_evidence(opened, bank, study, source)
     calls = 0
@@ -130,7 +132,7 @@ def _with_probes(
     from heedful.governance.retire import suspects
 
     wanted = suspects(known.standings(), _review(known, terms, bank))
-    say(f"{len(wanted)} suspects, up to {count} probes each")
+    say(f"{counted(len(wanted), 'suspect')}, up to {count} probes each")
     if not wanted:
         return known, 0
     study, source, data = place
@@ -151,7 +153,8 @@ def _with_credit(
     spared = _review(known, terms, bank).spared
     shared = {one.standing.entry.id for one in spared if one.standing.uncredited}
     decisions = open_decisions(known.evidence, shared)
-    say(f"{len(shared)} entries share their outcomes; decoding {len(decisions)} decisions again …")
+    sharing = counted(len(shared), "entry", "entries")
+    say(f"{sharing} with shared outcomes; decoding {counted(len(decisions), 'decision')} again …")
     journal, models = SqliteJournal(store.database), dict[str, "Model"]()
 
     async def examine(id: str) -> "Sequence[AnswerWithout]":

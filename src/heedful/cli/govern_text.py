@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from heedful.cli.bank_evidence import group_fields, standing_fields
-from heedful.cli.output import result, say
+from heedful.cli.output import counted, result, say
 
 if TYPE_CHECKING:
     from heedful.governance.group_review import GroupCondemnation
@@ -29,14 +29,16 @@ def print_review(reviewed: "RetirementReview", terms: "RetirementTerms", bank: s
         console.print(f"  {reason}", markup=False, soft_wrap=True)
 
     for group in reviewed.groups:
-        show(group.title, not group.going, f"{len(group.group.entries)} entries", group.reason)
+        show(
+            group.title, not group.going, counted(len(group.group.entries), "entry", "entries"), group.reason
+        )
     for one in reviewed.going:
         if not one.group:
             show(one.standing.entry.id, False, one.standing.entry.text, one.reason)
     for one in reviewed.spared:
         show(one.standing.entry.id, True, one.standing.entry.text, one.reason)
     if not reviewed.going:
-        console.print(f"no entry of bank {bank} needs to be retired")
+        console.print(f"no entry of bank {bank} needs to be retired", markup=False, soft_wrap=True)
     elif apply:
         say(f"heedful bank restore ENTRY --bank {bank} restores an entry")
     else:

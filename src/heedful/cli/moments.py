@@ -26,5 +26,5 @@ def moment_of(text: str | None) -> float | None:
 
     try:
         return read_moment(text)
-    except ValueError as error:
-        raise UsageError(f"{error}, or as a span before now such as 30d") from error
+    except UsageError as error:
+        raise UsageError(f"{error}, or as a span before now such as 7d") from error

@@ -7,14 +7,14 @@ import typer
 
 from heedful.cli.moments import span_of
 from heedful.cli.options import Json, Store
-from heedful.cli.output import print_json, result
+from heedful.cli.output import counted, print_json, result
 from heedful.errors import UsageError
 
 
 def purge(
     entry: Annotated[str, typer.Option(help="Id of an entry; needs --bank.")] = "",
     bank: Annotated[str, typer.Option("--bank", "-b", help="Name of a bank: all its entries.")] = "",
-    decision: Annotated[str, typer.Option(help="Id of a decision.")] = "",
+    decision: Annotated[str, typer.Option(help="Id of a decision, an id prefix, or `last`.")] = "",
     user: Annotated[str, typer.Option(help="Entries and decisions of this user (scope user=NAME).")] = "",
     keep: Annotated[str, typer.Option(help="Delete decisions older than this, for example 30d.")] = "",
     with_decisions: Annotated[
@@ -25,7 +25,7 @@ def purge(
     json: Json = False,
 ) -> None:
     """Delete texts for good; a tombstone with digest and date remains."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.memory.purge import PurgeOrder, count
     from heedful.memory.purge import purge as delete
 
@@ -43,10 +43,12 @@ def purge(
         before=time.time() - span_of(keep) if keep else None,
         with_decisions=with_decisions,
     )
-    database = open_store(store).database
+    database = open_known_store(store).database
     done = count(database, order) if dry_run else delete(database, order)
     if json:
         print_json({"entries": done.entries, "decisions": done.decisions, "deleted": not dry_run})
         return
     what = "would be deleted" if dry_run else "deleted for good"
-    result().print(f"{what}: {done.entries} entries, {done.decisions} decisions")
+    result().print(
+        f"{what}: {counted(done.entries, 'entry', 'entries')}, {counted(done.decisions, 'decision')}"
+    )

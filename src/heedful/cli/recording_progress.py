@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heedful.cli.output import counted
 from heedful.cli.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -37,4 +38,8 @@ def _left(now: "RecordingProgress", since: float, done: int) -> str:
     if now.done in (done, now.total):
         return ""
     seconds = (time.monotonic() - since) / (now.done - done) * (now.total - now.done)
-    return f", about {seconds / 60:.0f} minutes left" if seconds >= 60 else ", less than a minute left"
+    return (
+        f", about {counted(round(seconds / 60), 'minute')} left"
+        if seconds >= 60
+        else ", less than a minute left"
+    )

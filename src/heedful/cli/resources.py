@@ -11,7 +11,7 @@ from heedful.cli.progress import ProgressLines, Show, shown_progress
 from heedful.errors import HeedfulError, UsageError
 from heedful.extras import absent, require
 from heedful.memory import SqliteStore
-from heedful.memory.database import WAIT_SECONDS, Database
+from heedful.memory.database import WAIT_SECONDS, Database, default_path
 from heedful.memory.stored import StoredBank
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.schemes import ModelOptions, make_model
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 MINILM = "all-minilm-l6-v2"
+IN_MEMORY = Path(":memory:")
+"""SQLite's name for a database without a file."""
 FEW_VECTORS = 64
 """Fewer entries are embedded in less than a second, when they are first needed."""
 
@@ -59,6 +61,16 @@ def pull_weights(name: str) -> Path:
 def open_store(path: Path | None, *, wait: float = WAIT_SECONDS) -> SqliteStore:
     """The store; `wait` limits how long a write waits for another process, in seconds."""
     return SqliteStore(Database(path, wait=wait))
+
+
+def open_known_store(path: Path | None) -> SqliteStore:
+    """The store for a command that adds nothing to it: no file is created.
+
+    A named file must exist; if there is no default store yet, an empty one in memory stands for it.
+    """
+    if path is not None and not path.exists():
+        raise UsageError(f"there is no store {path}: correct --store; heedful bank import FILE creates one")
+    return open_store(path if path is not None or default_path().exists() else IN_MEMORY)
 
 
 def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> StoredBank:

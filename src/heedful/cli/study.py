@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.options import Json
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 
 if TYPE_CHECKING:
@@ -183,8 +183,10 @@ def export(
         digest = bundle_fields(bundle)["digest"]
         print_json({"study": bundle.study, "file": str(to), "digest": digest, "entries": entries})
         return
-    counted = ", ".join(f"{name} ({count} entries)" for name, count in entries.items())
-    result().print(f"{bundle.study}: policy and {counted or 'no bank'} written to {to}", markup=False)
+    listed = ", ".join(f"{name} ({counted(count, 'entry', 'entries')})" for name, count in entries.items())
+    result().print(
+        f"{bundle.study}: policy and {listed or 'no bank'} written to {to}", markup=False, soft_wrap=True
+    )
 
 
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:

@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.moments import moment_of
 from heedful.cli.options import Json, Store
-from heedful.cli.output import print_json, result, say
+from heedful.cli.output import counted, print_json, result, say
 
 
 def from_decisions(
@@ -24,13 +24,13 @@ def from_decisions(
     json: Json = False,
 ) -> None:
     """Turn decisions with a known answer into a study, without decoding their passes again."""
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.memory.feedback import SqliteFeedback
     from heedful.memory.journal import DecisionFilter, SqliteJournal
     from heedful.memory.sqlite import bank_entries
     from heedful.protocol.from_decisions import GradedDecision, draft_study
 
-    database = open_store(store).database
+    database = open_known_store(store).database
     wanted = DecisionFilter(since=moment_of(since), graded=True)
     decisions = asyncio.run(SqliteJournal(database).select(wanted))
     feedback = asyncio.run(SqliteFeedback(database).of(decisions))
@@ -48,10 +48,11 @@ def from_decisions(
     result().print(
         f"{name}: {drafted.fit} fit and {drafted.test} test questions, {drafted.passes} recorded passes",
         markup=False,
+        soft_wrap=True,
     )
     if drafted.other_settings or drafted.repeated:
         say(
-            f"left out: {drafted.other_settings} decisions with other settings or tasks, "
-            f"{drafted.repeated} older decisions about the same question"
+            f"left out: {counted(drafted.other_settings, 'decision')} with other settings or tasks, "
+            f"{counted(drafted.repeated, 'older decision')} about the same question"
         )
     say(f"next: heedful study run {out} decodes the missing passes, fits, locks and tests")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.options import Json
-from heedful.cli.output import print_json, result
+from heedful.cli.output import print_json, result, say
 from heedful.cli.study import Data, Place
 
 if TYPE_CHECKING:
@@ -47,7 +47,13 @@ def rows(
     space = open_workspace(place, None)
     study = read_study_data(space)
     policy = _arm(arm, main_arms(study)).policy
-    shown = rows_of_arm(study, policy, read_texts(space, data))
+    texts = read_texts(space, data)
+    if texts is None:
+        say(
+            "heedful: the study's questions and entries cannot be read, so only ids are shown: give the "
+            "benchmark's data with --data FOLDER, or restore the files that study.toml names"
+        )
+    shown = rows_of_arm(study, policy, texts)
     wanted = {effect for effect, asked in (("spoiled", spoiled), ("mended", mended)) if asked}
     if not every:
         shown = tuple(row for row in changed_rows(shown) if not wanted or row.effect in wanted)

@@ -1,5 +1,6 @@
 """A study's fit and status as text."""
 
+from heedful.cli.output import counted
 from heedful.decisions import policy_fields
 from heedful.protocol.fit_result import FitResult, HarmCertificate
 from heedful.protocol.grading_check import warning_lines
@@ -53,8 +54,7 @@ def status_lines(status: StudyStatus) -> list[str]:
     steps = [step for step, done in (("fitted", status.fitted), ("locked", status.locked)) if done]
     lines.append(f"  {', '.join(steps) or 'not fitted yet'}; test side openings: {status.test_openings}")
     if status.seconds_left:
-        minutes = max(1, round(status.seconds_left / 60))
-        lines.append(f"  about {minutes} minute{'' if minutes == 1 else 's'} of recording left")
+        lines.append(f"  about {counted(round(status.seconds_left / 60), 'minute')} of recording left")
     return lines
 
 

@@ -29,13 +29,13 @@ def why(
 ) -> None:
     """Explain a recorded decision step by step."""
     from heedful.cli.explain import entry_texts, explain, without_fields, without_lines
-    from heedful.cli.resources import open_store
+    from heedful.cli.resources import open_known_store
     from heedful.decisions import decision_fields
     from heedful.memory.journal import SqliteJournal
 
     if not leave_one_out:
         refuse_idle(context, ("url", "threads"), "without --leave-one-out")
-    opened = open_store(store)
+    opened = open_known_store(store)
     recorded = asyncio.run(SqliteJournal(opened.database).find(decision))
     without = None
     if leave_one_out:
@@ -49,7 +49,7 @@ def why(
         return
     lines = explain(recorded, asyncio.run(entry_texts(recorded, opened)))
     if without is not None:
-        lines += without_lines(without)
+        lines += without_lines(recorded, without)
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 

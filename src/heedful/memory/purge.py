@@ -25,6 +25,7 @@ class PurgeOrder:
     bank: str = ""
     entry: str = ""
     decision: str = ""
+    """An id, a unique id prefix, or `last`."""
     user: str = ""
     """Entries and decisions whose scope has this user."""
     before: float | None = None
@@ -99,18 +100,30 @@ def _decisions(
 ) -> list[str]:
     ids: list[str] = []
     for term, value in (
-        ("id = ?", order.decision or None),
+        ("id = ?", _decision_id(connection, order.decision) if order.decision else None),
         ("json_extract(record, '$.task.scope.user') = ?", order.user or None),
         ("at < ?", order.before),
     ):
         if value is not None:
             rows = connection.execute(f"SELECT id FROM decisions WHERE {term}", (value,)).fetchall()
             ids += [row["id"] for row in rows]
-    if order.decision and not ids:
-        raise UsageError(f"{order.decision!r} is not a recorded decision; heedful decisions ls lists them")
     if order.user or order.with_decisions:
         ids += _recalling(connection, entries)
     return list(dict.fromkeys(ids))
+
+
+def _decision_id(connection: sqlite3.Connection, wanted: str) -> str:
+    """The decision with this id or unique id prefix, or the `last` one; its record is not read."""
+    values: tuple[object, ...] = ()
+    if wanted == "last":
+        query = "SELECT id FROM decisions ORDER BY at DESC, rowid DESC LIMIT 1"
+    else:
+        query, values = "SELECT id FROM decisions WHERE substr(id, 1, ?) = ?", (len(wanted), wanted)
+    found = [row["id"] for row in connection.execute(query, values)]
+    if wanted not in found and len(found) != 1:
+        problem = "matches several decisions; give a longer id" if found else "is not a recorded decision"
+        raise UsageError(f"{wanted!r} {problem}; heedful decisions ls lists them")
+    return wanted if wanted in found else found[0]
 
 
 def _recalling(connection: sqlite3.Connection, entries: Sequence[tuple[str, str]]) -> list[str]:

@@ -16,7 +16,13 @@ from urllib.parse import urlsplit
 
 from heedful.errors import MissingError, ModelError, RequestError, UsageError
 from heedful.limits import refuse_count, refuse_seconds, refuse_text
-from heedful.models.chat_request import OPTIONAL_FIELDS, accepted_fields, prompt_fields, rejected_field
+from heedful.models.chat_request import (
+    OPTIONAL_FIELDS,
+    accepted_fields,
+    prompt_fields,
+    refuse_own_fields,
+    rejected_field,
+)
 from heedful.models.endpoints import known_rejects
 from heedful.models.headers import filled_headers
 from heedful.models.schemes import ModelOptions
@@ -78,6 +84,7 @@ class ChatModel:
         refuse_count("ChatModel(retries)", self.retries, least=0)
         refuse_count("ChatModel(concurrency)", self.concurrency, least=1)
         refuse_count("ChatModel(top_logprobs)", self.top_logprobs, least=0)
+        refuse_own_fields(self.extra)
         self._refused.update(self.rejects)
 
     @property

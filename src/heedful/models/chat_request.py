@@ -4,10 +4,21 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from heedful.errors import UsageError
 from heedful.types import Message, Prompt, Tool
 
 OPTIONAL_FIELDS = frozenset({"logprobs", "top_logprobs", "temperature", "max_tokens", "seed"})
 """Fields that a request can do without; `max_tokens` becomes `max_completion_tokens`."""
+
+OWN_FIELDS = OPTIONAL_FIELDS | {"messages", "model", "max_completion_tokens", "n", "stream"}
+"""Fields that heedful sets itself, or whose default it relies on."""
+
+
+def refuse_own_fields(extra: Mapping[str, Any]) -> None:
+    """Refuse extra fields that would replace those of the prompt: passes could not be compared."""
+    if own := sorted(OWN_FIELDS.intersection(extra)):
+        named = ", ".join(own)
+        raise UsageError(f"extra body fields cannot set {named}, which heedful sets itself; leave it out")
 
 
 def prompt_fields(prompt: Prompt) -> dict[str, Any]:

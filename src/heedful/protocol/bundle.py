@@ -94,7 +94,14 @@ def write_bundle(file: Path, bundle: Bundle) -> None:
 
 def read_bundle(file: Path) -> Bundle:
     """A bundle from its file; an edited file does not match its own digest."""
-    raw = read_json(file, "heedful study export STUDY --to FILE writes a bundle")
+    try:
+        raw = read_json(file, "heedful study export STUDY --to FILE writes a bundle")
+    except UsageError as error:
+        if not file.is_file():
+            raise
+        raise UsageError(
+            f"{file} is not a bundle: heedful study export STUDY --to FILE writes one"
+        ) from error
     if raw.get("format") != FORMAT or "digest" not in raw:
         raise UsageError(
             f"{file} is not a bundle that this version of heedful can read: "

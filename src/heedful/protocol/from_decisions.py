@@ -9,9 +9,11 @@ from heedful.benchmarks.items import normal_question
 from heedful.errors import UsageError
 from heedful.memory.formats import write_entries
 from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.study import USUAL_SIGNALS
 from heedful.protocol.workspace import Workspace, write_text
-from heedful.records import Decision, Feedback, PassRecord
-from heedful.types import Entry, Spec, digest_of
+from heedful.records import Decision, Feedback, PassRecord, SignalCost
+from heedful.stages.confidence import SIGNALS
+from heedful.types import NO_USAGE, Entry, Spec, Usage, digest_of
 
 LEAST = 4
 """Fewer questions do not make a study with two sides."""
@@ -127,7 +129,7 @@ def _once(graded: Sequence[GradedDecision]) -> list[GradedDecision]:
 def _passes(graded: GradedDecision, banks: Mapping[str, tuple[str, Spec]]) -> list[Pass]:
     """The recorded passes without memory and with a bank, under the names that the study gives them."""
     names = {"none": "none", **{source: bank for bank, (source, _) in banks.items()}}
-    pairs = zip(graded.decision.passes, graded.answer.grades, strict=True)
+    pairs = zip(_measured(graded.decision), graded.answer.grades, strict=True)
     kept: dict[str, tuple[PassRecord, bool]] = {}
     for record, right in pairs:
         if record.source in names and record.status != "failed":
@@ -138,6 +140,42 @@ def _passes(graded: GradedDecision, banks: Mapping[str, tuple[str, Spec]]) -> li
         )
         for name, (record, right) in kept.items()
     ]
+
+
+def _asked_signal(decision: Decision) -> str:
+    """The signal that asked questions of its own; empty if the decision used none."""
+    policy = decision.policy
+    asked = policy.signal in SIGNALS and SIGNALS[policy.signal].extra_calls and not policy.calibrators
+    return policy.signal if asked else ""
+
+
+def _measured(decision: Decision) -> list[PassRecord]:
+    """The passes with the confidence by a signal that asked questions of its own, as a ledger holds it.
+
+    A decision knows only the sum of the tokens of these questions, so each pass gets an equal share.
+    """
+    name = _asked_signal(decision)
+    confidences = (decision.confidence, *(candidate.confidence for candidate in decision.candidates))
+    count = sum(value is not None for value in confidences)
+    if not name or not count:
+        return list(decision.passes)
+    cost = SignalCost(calls=SIGNALS[name].extra_calls, usage=_usage_besides_passes(decision, count))
+    return [
+        record
+        if value is None
+        else replace(record, signals={**record.signals, name: value}, signal_costs={name: cost})
+        for record, value in zip(decision.passes, confidences, strict=True)
+    ]
+
+
+def _usage_besides_passes(decision: Decision, shares: int) -> Usage:
+    """One of equal shares of the tokens that no pass used."""
+    used = sum((record.usage for record in decision.passes), NO_USAGE)
+
+    def share(field: str) -> int:
+        return max(0, int(getattr(decision.usage, field)) - int(getattr(used, field))) // shares
+
+    return Usage(**{field: share(field) for field in ("prompt_tokens", "completion_tokens", "cached_tokens")})
 
 
 def _write_files(
@@ -183,6 +221,9 @@ def _study_lines(name: str, newest: GradedDecision, banks: Mapping[str, tuple[st
     at_url = {"url": model.endpoint, "model": model.name}
     lines = [f"name = {_toml(name)}", "", *_table("questions", questions)]
     lines += _table("model", embedded if model.endpoint == "embedded" else at_url)
+    if asked := _asked_signal(newest.decision):
+        free = [name for name in USUAL_SIGNALS if name in newest.decision.first.signals]
+        lines += _table("fit", {"signals": [asked, *free]})
     for bank, (_, spec) in banks.items():
         lines += _table(f"sources.{_toml(bank)}", {"bank": f"{bank}.jsonl", **_settings(spec)})
     return lines
@@ -194,5 +235,5 @@ def _table(name: str, values: Mapping[str, object]) -> list[str]:
 
 
 def _toml(value: object) -> str:
-    """A text or a number in TOML, which writes both as JSON does."""
+    """A text, a number or a list of them in TOML, which writes them as JSON does."""
     return json.dumps(value, ensure_ascii=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from heedful.errors import UsageError
 from heedful.memory.bank import WITHOUT_THRESHOLD
-from heedful.protocol.study import WITHOUT_BANK, Study
+from heedful.protocol.study import VALUE, WITHOUT_BANK, Study
 
 FOR_BANKS = ("placement", "recall", "threshold", "limit", "heading")
 FOR_EMBEDDED = ("weights", "context", "threads", "repeatable")
@@ -33,8 +33,16 @@ def _idle(study: Study, tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             )
         elif "threshold" in given and source.recall in WITHOUT_THRESHOLD:
             yield f"[sources.{name}] threshold", f"on recall by {source.recall}, which uses no similarity"
+    yield from _idle_fit(study, tables.get("fit", {}))
     given, url = tables.get("model", {}), study.model.url
     if not url:
         yield from ((f"[model] {key}", "on the embedded model") for key in FOR_ENDPOINTS if key in given)
     elif url.startswith(("http:", "https:")):
         yield from ((f"[model] {key}", "on an endpoint") for key in FOR_EMBEDDED if key in given)
+
+
+def _idle_fit(study: Study, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "confidence" in given and not study.fit.certifies:
+        yield "[fit] confidence", "without a harm_limit or promise = 'no-loss'"
+    if "prior" in given and VALUE not in study.fit.families:
+        yield "[fit] prior", "on families without value"

@@ -136,7 +136,7 @@ class FitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cost: Annotated[float, Meta(ge=0)] = 0.01
     """λ of the objective accuracy − λ·calls."""
     folds: Annotated[int, Meta(ge=2)] = 5
-    families: tuple[str, ...] = FAMILIES
+    families: Annotated[tuple[str, ...], Meta(min_length=1)] = FAMILIES
     signals: tuple[str, ...] = USUAL_SIGNALS
     firsts: Annotated[tuple[str, ...], Meta(min_length=1)] | None = None
     """Sources that may decode first; None: no memory and every bank."""

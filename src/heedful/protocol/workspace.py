@@ -89,6 +89,7 @@ def open_workspace(place: Path, out: Path | None) -> Workspace:
         raise UsageError(f"the study in {space.folder} has been refined: give the folder instead of {place}")
     refuse_idle_settings(study, place)
     _refuse_unreadable(study, place.parent)
+    _refuse_wrong_reuse(study, place, space)
     _copy(study, place, space)
     return space
 
@@ -117,6 +118,13 @@ def _refuse_unreadable(study: Study, folder: Path) -> None:
     for source in study.sources.values():
         if source.bank not in ("", "pool") and (folder / source.bank).exists():
             read_entries(folder / source.bank)
+
+
+def _refuse_wrong_reuse(study: Study, place: Path, space: Workspace) -> None:
+    """Find a wrong `reuse` before the study's folder is made."""
+    reused = Path(os.path.normpath(space.folder / study.reuse))
+    if study.reuse and not (reused / "study.toml").is_file():
+        raise UsageError(f"{place}: reuse is {study.reuse!r}, but {reused} is not a study folder: correct it")
 
 
 def _copy(study: Study, place: Path, space: Workspace) -> None:

@@ -69,7 +69,8 @@ def cost_table(evaluation: Evaluation) -> ReportTable:
             f"The recorded passes were enough to score {_policies(evaluation, cost.policies)} on "
             f"{cost.fit_rows:,} fit rows{_other_search(evaluation)} without further calls. The "
             "last row is a lower bound of the cost of rerunning them: at least one call per policy and row, "
-            "at the mean cost of a pass without memory. Seconds are summed over passes, several of which ran at once."
+            "at the mean cost of a pass without memory. Seconds are summed over passes, several of which ran "
+            "at once."
         ),
         head=("", "Passes", "Model calls", "Tokens", "Seconds of decoding"),
         rows=(
