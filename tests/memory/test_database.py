@@ -72,6 +72,8 @@ def test_a_damaged_page_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 def damage(path: Path) -> None:
     """Overwrite everything but the first page, which says that it is a database."""
+    with closing(sqlite3.connect(path)) as connection:  # or a log beside the file still holds the pages
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(4096)
