@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from heedful.benchmarks import BENCHMARKS
 from heedful.models.embedded import EmbeddedModel
@@ -60,11 +61,10 @@ def items(number: int) -> list[Item]:
 def engine_speed(model: EmbeddedModel, benchmark: Benchmark, asked: Sequence[Item]) -> Speed:
     """The engine alone: the same requests through its own function."""
     server, chat = model._running
-    requests = [json.dumps(chat._request(first_prompt(benchmark.task(item)))) for item in asked]
+    requests = [chat._request(first_prompt(benchmark.task(item))) for item in asked]
 
-    def call(request: str) -> int:
-        reply = json.loads(server.handle_chat_completions(request))
-        return int(reply["usage"]["completion_tokens"])
+    def call(request: dict[str, Any]) -> int:
+        return int(server.handle_chat_completions(request)["usage"]["completion_tokens"])
 
     start = time.perf_counter()
     with ThreadPoolExecutor(model.slots) as pool:
