@@ -18,7 +18,7 @@ from heedful.models.schemes import ModelOptions
 from heedful.types import Decode, Prompt, Traits, digest_of
 
 DEFAULT_WEIGHTS = "smollm2-135m"
-SPINS = "10000"
+SPINS = "1000"
 """How often a waiting thread looks before it sleeps; see docs/design/009-embedded-engine.md."""
 CACHE_MIB = 512
 """Cache for prompts that no longer have a slot; the engine's own default is 8 GiB."""
