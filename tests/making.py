@@ -8,7 +8,7 @@ from heedful.protocol.ledger import Pass
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
 from heedful.records import PassRecord
-from heedful.types import Audience, Decode, Entry, Prompt, Recall, Side, Spec, Task
+from heedful.types import Audience, Decode, Entry, Prompt, Recall, Side, Spec, Task, TreeEnsemble
 
 PreparedStudy = tuple[Workspace, StudySetup]
 RecordedStudy = tuple[Workspace, StudySetup, ScriptedModel]
@@ -43,6 +43,19 @@ def ledger_row(
     """A row of a ledger, decoded unless its record says otherwise."""
     fields = {"prompt": "p", "model": "m", "status": "decoded", **record}
     return Pass(side=side, seed=seed, task=task, right=right, record=PassRecord(source=source, **fields))
+
+
+def stump(features: tuple[str, ...], name: str, at: float, low: float, high: float) -> TreeEnsemble:
+    """One split: `low` up to the threshold, `high` above."""
+    return TreeEnsemble(
+        features=features,
+        roots=(0,),
+        feature=(features.index(name), -1, -1),
+        threshold=(at, 0.0, 0.0),
+        left=(1, 0, 0),
+        right=(2, 0, 0),
+        value=(0.0, low, high),
+    )
 
 
 class FixedBank:

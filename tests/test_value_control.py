@@ -10,24 +10,11 @@ from heedful.cli.explain import explain
 from heedful.decisions import decision_fields, decision_of, read_decision
 from heedful.models.scripted import Reply
 from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
-from heedful.types import Policy, Prompt, TreeEnsemble, ValueTrees
-from tests.making import FixedBank
+from heedful.types import Policy, Prompt, ValueTrees
+from tests.making import FixedBank, stump
 
 NOTE = new_entry("It is blue.", kind="rule", id="blue")
 TASK = Task(question="What is it?")
-
-
-def stump(features: tuple[str, ...], name: str, at: float, low: float, high: float) -> TreeEnsemble:
-    """One split: `low` up to the threshold, `high` above."""
-    return TreeEnsemble(
-        features=features,
-        roots=(0,),
-        feature=(features.index(name), -1, -1),
-        threshold=(at, 0.0, 0.0),
-        left=(1, 0, 0),
-        right=(2, 0, 0),
-        value=(0.0, low, high),
-    )
 
 
 SURE_IS_RIGHT = ValueTrees(

@@ -16,25 +16,13 @@ from heedful.stages.value_features import (
     answer_features,
     gain_features,
 )
-from heedful.types import TreeEnsemble, ValueRule, ValueTrees
+from heedful.types import ValueRule, ValueTrees
+from tests.making import stump
 
 
 def view(answer: str, mean: float = -0.5, **signals: float) -> PassView:
     return PassView(
         answer=answer, signals={"mean": mean, **signals}, tokens=3, characters=len(answer), recall=None
-    )
-
-
-def stump(features: tuple[str, ...], name: str, at: float, low: float, high: float) -> TreeEnsemble:
-    """One split: `low` up to the threshold, `high` above."""
-    return TreeEnsemble(
-        features=features,
-        roots=(0,),
-        feature=(features.index(name), -1, -1),
-        threshold=(at, 0.0, 0.0),
-        left=(1, 0, 0),
-        right=(2, 0, 0),
-        value=(0.0, low, high),
     )
 
 

@@ -9,7 +9,7 @@ from typing import IO, Generic, Self, TypeVar
 import msgspec
 
 from heedful.errors import StoreError
-from heedful.protocol.ledger import held
+from heedful.protocol.ledger import ends_with_newline, held
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class RowFile(Generic[T]):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = held(self.path.open("ab", buffering=0))
-            if self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
+            if self.path.stat().st_size and not ends_with_newline(self.path):
                 self._file.write(b"\n")
         except BlockingIOError as error:
             raise StoreError(f"another process is writing to {self.path}: wait until it ends") from error

@@ -86,7 +86,7 @@ class Ledger:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = held(self.path.open("ab", buffering=0))
-            if self.path.stat().st_size and not self._ends_with_newline():
+            if self.path.stat().st_size and not ends_with_newline(self.path):
                 self._before = b"\n"
         except BlockingIOError as error:
             raise StoreError(f"another process is writing to {self.path}: wait until it ends") from error
@@ -129,10 +129,12 @@ class Ledger:
         """Every decoded pass, including those of an earlier prompt or model."""
         return iter(self._ever.values())
 
-    def _ends_with_newline(self) -> bool:
-        with self.path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
+
+def ends_with_newline(path: Path) -> bool:
+    """Whether the last line of a file that is not empty is whole."""
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
 
 
 def held(file: IO[bytes]) -> IO[bytes]:
