@@ -13,6 +13,7 @@ from heedful.protocol.fit_result import to_fields
 from heedful.protocol.harm import fit_within_limit
 from heedful.protocol.ledger import Ledger, Pass, written_row
 from heedful.protocol.lock import PLANNED
+from heedful.protocol.matched import fit_matched
 from heedful.protocol.passes_digest import passes_digest
 from heedful.protocol.study import THRESHOLD_FAMILIES, FitSettings
 from heedful.protocol.table import read_table
@@ -25,7 +26,16 @@ KINDS = {"rule": "memory", "exemplar": "memory", "retry": "retry", "vote": "vote
 SAID = "the model said this about seventeen purple apples"
 """In every recorded text; it must not reach a report."""
 SETTINGS = FitSettings(families=THRESHOLD_FAMILIES, signals=("mean",), calibrated=False, folds=3)
-STRENGTH = {"none": 0.0, "retry": 0.0, "rule": 0.35, "exemplar": 0.9, "vote": 0.15, "useless": -3.0}
+STRENGTH = {
+    "none": 0.0,
+    "retry": 0.0,
+    "rule": 0.35,
+    "exemplar": 0.9,
+    "vote": 0.15,
+    "useless": -3.0,
+    "sample": 0.0,
+    "sample2": 0.0,
+}
 """How much likelier a source makes a right answer (on the logit scale)."""
 
 
@@ -72,7 +82,8 @@ def write_lock(
     found = fit(table, banks, settings)
     if settings.certifies:
         found = replace(fit_within_limit(table, banks, settings), unlimited=found)
-    fitted = to_fields(found)
+    samples = [name for name in kinds if name.startswith("sample")]
+    fitted = to_fields(replace(found, matched=fit_matched(table, banks, samples, settings, "made-up")))
     write_json(space.fit, fitted)
     content = {
         "study": "apples & pears",

@@ -57,6 +57,16 @@ def test_the_free_bias_makes_the_mean_probability_the_share_right(seed: int) -> 
     assert fit_logistic(features, right, 5.0).probability(features).mean() == pytest.approx(right.mean())
 
 
+@pytest.mark.parametrize("seed", [12, 20, 27])
+def test_thousands_of_rows_with_three_wrong_ones_converge(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    right = np.arange(4000) >= 3
+    noise = rng.normal(size=4000), rng.normal(size=4000)
+    features = np.column_stack([noise[0], right * 5.0 + noise[1] * 0.1, right * 3.0])
+    fitted, expected = fit_logistic(features, right, 1.0), oracle(features, right, 1.0)
+    assert fitted.weights == pytest.approx(tuple(expected.coef_[0]), abs=1e-5)
+
+
 def test_a_constant_column_gets_no_weight_and_changes_nothing() -> None:
     features, right = study(1)
     padded = np.column_stack((features, np.full(len(features), 0.1)))

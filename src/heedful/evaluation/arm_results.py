@@ -8,6 +8,7 @@ import numpy as np
 
 from heedful.errors import UsageError
 from heedful.evaluation.study_data import StudyData
+from heedful.protocol.matched import COMPUTE
 from heedful.protocol.replay import PolicyReplay, Replayer
 from heedful.protocol.table import Bools, Floats
 from heedful.records import PassRecord
@@ -17,7 +18,7 @@ from heedful.stats.mcnemar import mcnemar_by_task
 from heedful.stats.paired import count_pairs
 from heedful.types import Policy
 
-BASELINE, HEEDFUL, UNLIMITED = "baseline", "heedful", "unlimited"
+BASELINE, HEEDFUL, UNLIMITED, VOTE = "baseline", "heedful", "unlimited", "vote"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,8 @@ def main_arms(data: StudyData) -> tuple[Arm, ...]:
     for control in data.controls:
         name = f"control-{control}" if control in (BASELINE, HEEDFUL, UNLIMITED) else control
         named[name] = _control(control, data.lock.kinds[control])
+    if VOTE not in named and (vote := _vote_of_samples(data)):
+        named[VOTE] = vote
     for bank in data.banks:
         named[f"always-{bank}"] = Policy(first=bank, guards=())
     unlimited = data.lock.fit.unlimited
@@ -84,6 +87,19 @@ def _control(name: str, kind: str) -> Policy:
     if kind == "vote":
         return Policy(first=name, guards=())
     return Policy(threshold=inf, sources=(name,), guards=())
+
+
+def _vote_of_samples(data: StudyData) -> Policy | None:
+    """The majority of the first pass and two recorded samples, without passes of its own.
+
+    Where both samples agree, their answer is the majority; otherwise the first pass has it, or all three
+    differ and the first pass stands. The second sample is not asked where the first one repeats the answer.
+    """
+    compute = data.lock.fit.matched.get(COMPUTE)
+    samples = compute.policy.sources[:2] if compute else ()
+    if len(samples) < 2 or not all(map(data.tested, samples)):
+        return None
+    return Policy(threshold=inf, sources=samples, combine="agree", guards=())
 
 
 def measure(data: StudyData, name: str, policy: Policy) -> Arm:

@@ -54,7 +54,7 @@ def bin_rows(data: StudyData) -> tuple[ConfidenceBin, ...]:
 
 
 def _share(data: StudyData, right: Bools, rows: Ints) -> Interval:
-    return share_of(right[rows], [data.clusters[row] for row in rows])
+    return share_of(right[rows], data.clusters_of(rows))
 
 
 def keep_surest(data: StudyData) -> tuple[CoveragePoint, ...]:

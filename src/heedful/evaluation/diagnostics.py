@@ -65,7 +65,7 @@ def _calibration(data: StudyData, source: str) -> SourceCalibration | None:
     if not len(given) or not len(tested):
         return None
     platt = fit_platt(given, outcome)
-    clusters = [data.clusters[row] for row in np.flatnonzero(rows)]
+    clusters = data.clusters_of(np.flatnonzero(rows))
 
     def interval(values: Floats) -> Interval:
         return paired_interval(values, clusters, data.rng(), resamples=RESAMPLES)

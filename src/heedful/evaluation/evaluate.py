@@ -11,8 +11,10 @@ from heedful.evaluation.cost import Cost, count_cost
 from heedful.evaluation.diagnostics import Separability, SourceCalibration, calibrate, separate
 from heedful.evaluation.entry_effects import BankEffects, weigh_entries
 from heedful.evaluation.families import FamilyResult, compare_families
+from heedful.evaluation.frontier import FrontierPoint, trace_frontier
 from heedful.evaluation.harm import Harm, measure_harm
 from heedful.evaluation.limits import LimitResult, measure_limits
+from heedful.evaluation.matched import Matched, compare_matched
 from heedful.evaluation.oracle import Oracle, find_oracle
 from heedful.evaluation.reliability import Reliability, check_estimators
 from heedful.evaluation.study_data import StudyData
@@ -55,6 +57,10 @@ class Evaluation:
     oracle: Oracle
     harm: Harm
     families: tuple[FamilyResult, ...]
+    matched: Matched | None
+    """Memory against compute; None if the lock has no policies over samples."""
+    frontier: tuple[FrontierPoint, ...]
+    """Value policies at other prices of a call; empty if the lock holds none."""
     limits: tuple[LimitResult, ...]
     """What other harm limits would have certified; empty without a harm limit."""
     alternatives: tuple[Alternative, ...]
@@ -107,6 +113,8 @@ def evaluate(data: StudyData) -> Evaluation:
         oracle=find_oracle(data, policy),
         harm=measure_harm(data, arms),
         families=compare_families(data),
+        matched=compare_matched(data),
+        frontier=trace_frontier(data),
         limits=measure_limits(data),
         alternatives=_alternatives(data, arms),
         isolation=isolate(data),

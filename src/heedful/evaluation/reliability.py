@@ -58,10 +58,11 @@ def _answers(data: StudyData, policy: Policy) -> Iterator[tuple[float, bool, str
     """Chance, grade and cluster of every answer."""
     assert policy.value is not None, "only a value policy estimates chances"
     columns = [data.test.first(policy.first), *map(data.test.table.column, policy.sources)]
+    clusters = data.clusters
     for row, estimates in enumerate(data.test.estimates(policy, policy.value.trees)):
         asked = estimates.answered(range(1, len(columns)))
         for place, chance in zip(asked, estimates.chances(asked), strict=True):
-            yield chance, bool(columns[place].right[row]), data.clusters[row]
+            yield chance, bool(columns[place].right[row]), clusters[row]
 
 
 def _bins(chances: Floats, right: Bools, clusters: tuple[str, ...]) -> Iterator[ReliabilityBin]:

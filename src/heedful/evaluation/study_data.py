@@ -17,7 +17,7 @@ from heedful.protocol.openings import refuse_changed_test_passes, refuse_unopene
 from heedful.protocol.passes_digest import has_fit_passes
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study_texts import StudyTexts
-from heedful.protocol.table import Bools, Table, read_table
+from heedful.protocol.table import Bools, Ints, Table, read_table
 from heedful.protocol.workspace import Workspace
 from heedful.types import Side
 
@@ -74,6 +74,11 @@ class StudyData:
     def clusters(self) -> tuple[str, ...]:
         """The cluster of each test row: the unit of every interval and test."""
         return self.test.table.clusters
+
+    def clusters_of(self, rows: Ints) -> list[str]:
+        """The clusters of some test rows."""
+        clusters = self.clusters  # computed once, not once per row
+        return [clusters[row] for row in rows]
 
     @property
     def once(self) -> Bools:

@@ -4,6 +4,7 @@ from heedful.evaluation.evaluate import Evaluation
 from heedful.protocol.crossfit import PROCEDURE, UNLIMITED, CrossfitArm
 from heedful.protocol.crossfit_file import Crossfit
 from heedful.protocol.fit_result import PRIOR, THRESHOLD, VALUE
+from heedful.protocol.matched import BOTH, COMPUTE, MEMORY
 from heedful.report.phrases import change, p_value, percent, plain
 from heedful.report.report_table import ReportTable
 
@@ -13,6 +14,9 @@ NAMES = {
     THRESHOLD: "cross-fitted: best threshold policy",
     VALUE: "cross-fitted: value policy",
     PRIOR: "cross-fitted: prior only",
+    COMPUTE: "cross-fitted, equal calls: value of samples without memory",
+    MEMORY: "cross-fitted, equal calls: value of memory",
+    BOTH: "cross-fitted, equal calls: value of both",
 }
 
 
@@ -49,11 +53,21 @@ def folds_table(crossfit: Crossfit, locked: dict[str, CrossfitArm]) -> ReportTab
             "opened; the locked test stays the result. Differences are against the model without memory. "
             "The policies of the folds share most of their training rows, and the intervals (bootstrap "
             "over clusters of questions) treat these policies as fixed, so the true uncertainty is larger."
+            f"{_differences(crossfit)}"
         ),
         head=("Evaluation", "n", "Right", "Against baseline, points [95%]", "p", "Helps", "Hurts", "Calls"),
         rows=tuple(_row(name, arm) for name, arm in arms.items()),
         marked=frozenset(range(len(locked))),
     )
+
+
+def _differences(crossfit: Crossfit) -> str:
+    """Memory against compute, in a sentence; nothing without samples."""
+    found = crossfit.differences
+    if not found:
+        return ""
+    words = ", ".join(f"{name.replace('-', ' − ')} {change(delta)}" for name, delta in found.items())
+    return f" At equal calls, paired differences in points: {words}."
 
 
 def _row(name: str, arm: CrossfitArm) -> tuple[str, ...]:

@@ -75,8 +75,9 @@ def main_table(evaluation: Evaluation) -> ReportTable:
 def _legend(evaluation: Evaluation) -> str:
     """What the names of the arms mean."""
     others = [one.arm for one in reversed(evaluation.alternatives) if one.kind == "control"]
+    majorities = tuple(arm.name for arm in others if arm.policy.combine == "agree")
     votes = tuple(arm.name for arm in others if arm.policy.first != "none")
-    controls = tuple(arm.name for arm in others if arm.policy.first == "none")
+    controls = tuple(arm.name for arm in others if arm.name not in (*majorities, *votes))
     kinds = {one.kind for one in evaluation.alternatives}
     meanings = ["baseline: the model without memory"]
     if controls:
@@ -85,6 +86,11 @@ def _legend(evaluation: Evaluation) -> str:
         )
     if votes:
         meanings.append(f"{listed(votes)}: the most frequent answer of several samples without memory")
+    if majorities:
+        meanings.append(
+            f"{listed(majorities)}: the majority of the first pass and two samples without memory, the first "
+            "pass if all differ; the second sample is asked only if the first one differs"
+        )
     if "always" in kinds:
         meanings.append("always-…: that bank in every prompt, one pass")
     if "unlimited" in kinds:

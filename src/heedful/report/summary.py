@@ -10,6 +10,7 @@ from heedful.evaluation.arm_results import Arm, PairedChange
 from heedful.evaluation.evaluate import Evaluation
 from heedful.evaluation.families import FamilyResult
 from heedful.evaluation.limits import LimitResult
+from heedful.evaluation.matched import Matched
 from heedful.protocol.crossfit_file import crossfit_fields
 from heedful.report.conclusion import conclude
 from heedful.report.phrases import policy_brief, policy_words
@@ -32,6 +33,8 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "crossfit": None if evaluation.crossfit is None else crossfit_fields(evaluation.crossfit),
         "harm_upper": evaluation.harm.heedful.shared.upper,
         "families": {family.name: _family(family) for family in evaluation.families},
+        **_matched(evaluation.matched),
+        **_frontier(evaluation),
         **_identity(evaluation),
         **_details(evaluation),
         **_words(evaluation),
@@ -177,6 +180,25 @@ def _family(family: FamilyResult) -> dict[str, Any]:
         "kind": family.kind,
         "policy_in_words": policy_words(arm.policy),
         "locked": family.locked,
+    }
+
+
+def _matched(matched: Matched | None) -> dict[str, Any]:
+    """Memory against compute; nothing for a study without samples."""
+    if matched is None:
+        return {}
+    differences = {f"{one.first}-{one.second}": _paired(one.paired) for one in matched.differences}
+    return {"matched": {"arms": {arm.name: _arm(arm) for arm in matched.arms}, "differences": differences}}
+
+
+def _frontier(evaluation: Evaluation) -> dict[str, Any]:
+    """Value policies at other prices; nothing for a study without them."""
+    if not evaluation.frontier:
+        return {}
+    return {
+        "frontier": [
+            {"family": point.family, "cost": point.price, **_arm(point.arm)} for point in evaluation.frontier
+        ]
     }
 
 

@@ -19,9 +19,11 @@ from heedful.report import (
 )
 from heedful.report.conclusion import Conclusion, conclude
 from heedful.report.crossfit_table import crossfit_table
+from heedful.report.frontier import frontier_figure, frontier_table
 from heedful.report.latex import latex_report
 from heedful.report.main_table import main_table
 from heedful.report.markdown import markdown_report
+from heedful.report.matched_table import matched_table
 from heedful.report.page import Part, Section, page
 from heedful.report.phrases import policy_words
 from heedful.report.report_table import ReportTable, plain_text, some_columns
@@ -67,8 +69,9 @@ def write_report(space: Workspace, *, texts: bool = True) -> StudyReport:
     write_text(space.folder / "report.tex", latex_report(title, paragraphs, tables))
     write_json(space.folder / "report.json", summary)
     text = [*paragraphs, "", plain_text(some_columns(tables[0], SHORT))]
-    if (folded := crossfit_table(evaluation)) is not None:
-        text += ["", f"{folded.title}:", plain_text(folded)]
+    for table in (matched_table(evaluation), crossfit_table(evaluation)):
+        if table is not None:
+            text += ["", f"{table.title}:", plain_text(table)]
     return StudyReport(summary=summary, text="\n".join(text))
 
 
@@ -91,8 +94,9 @@ def is_small(evaluation: Evaluation) -> bool:
 def _tables(evaluation: Evaluation) -> list[ReportTable]:
     """The tables of the Markdown and LaTeX reports."""
     crossfit, limits = crossfit_table(evaluation), certificate_tables.limits_table(evaluation)
+    matched = matched_table(evaluation)
     if is_small(evaluation):
-        few = (main_table(evaluation), crossfit, protocol_tables.cost_table(evaluation))
+        few = (main_table(evaluation), matched, crossfit, protocol_tables.cost_table(evaluation))
         return [table for table in few if table is not None]
     tables = (
         main_table,
@@ -108,15 +112,15 @@ def _tables(evaluation: Evaluation) -> list[ReportTable]:
         protocol_tables.cost_table,
     )
     main, families, harm, *others = (table(evaluation) for table in tables)
-    kept = (main, crossfit, families, harm, limits, *others)
+    kept = (main, matched, crossfit, families, harm, limits, *others)
     return [table for table in kept if table is not None]
 
 
 def _sections(evaluation: Evaluation) -> list[Section]:
     """The sections of the page below the first screen."""
     changes = row_tables.changes_table(evaluation)
-    crossfit = crossfit_table(evaluation)
-    first: list[Section] = [(table.title, (table,)) for table in (changes, crossfit) if table is not None]
+    whole = (changes, matched_table(evaluation), crossfit_table(evaluation))
+    first: list[Section] = [(table.title, (table,)) for table in whole if table is not None]
     last: list[Section] = [
         ("Cost", (protocol_tables.cost_table(evaluation),)),
         ("Protocol", _protocol(evaluation)),
@@ -130,6 +134,7 @@ def _sections(evaluation: Evaluation) -> list[Section]:
 def _comparisons(evaluation: Evaluation) -> list[Section]:
     """The sections that compare parts and signals."""
     return [
+        *_cost_section(evaluation),
         ("Families", (harm_tables.families_table(evaluation),)),
         (
             "Harm",
@@ -169,6 +174,16 @@ def _comparisons(evaluation: Evaluation) -> list[Section]:
         ),
         ("Significance ledger", (comparison_tables.significance_table(evaluation),)),
     ]
+
+
+def _cost_section(evaluation: Evaluation) -> list[Section]:
+    """Accuracy against cost, if the study has value policies."""
+    parts = (
+        frontier_figure(evaluation, "calls"),
+        frontier_figure(evaluation, "tokens"),
+        frontier_table(evaluation),
+    )
+    return [("Accuracy and cost", parts)] if evaluation.frontier else []
 
 
 def _protocol(evaluation: Evaluation) -> Sequence[Part]:

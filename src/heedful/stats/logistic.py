@@ -69,7 +69,8 @@ def newton(design: Floats, targets: Floats, ridge: Floats) -> Floats:
     """Fit a logistic regression by Newton steps (iteratively reweighted least squares).
 
     Targets may lie between 0 and 1. A step that does not lower the loss is halved, and 1e-12 on the
-    diagonal keeps a constant column solvable (Lin, Lin and Weng 2007).
+    diagonal keeps a constant column solvable (Lin, Lin and Weng 2007). The loss of many rows is rounded:
+    if not even a small part of a step lowers it, the whole step is the last one.
     """
     weights = np.zeros(design.shape[1])
     for _ in range(STEPS):
@@ -83,6 +84,8 @@ def newton(design: Floats, targets: Floats, ridge: Floats) -> Floats:
         length = 1.0
         while _loss(design, targets, ridge, weights - length * step) > loss and length > SHORTEST:
             length /= 2
+        if length < 1 and _loss(design, targets, ridge, weights - length * step) >= loss:
+            return weights - step
         weights = weights - length * step
     raise UsageError(f"the logistic fit did not converge in {STEPS} steps: raise the penalty")
 

@@ -1,0 +1,1 @@
+"""The tables and the figure of README.md and results/README.md, from the published ledgers."""

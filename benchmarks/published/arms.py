@@ -1,0 +1,207 @@
+"""Tables of arms: each study's own, the benchmarks side by side, and the paper's figures."""
+
+from collections.abc import Mapping
+
+from heedful.report.phrases import p_value, percent
+from published.cells import (
+    BENCHMARKS,
+    NOT_YET,
+    Fields,
+    best_always,
+    gain,
+    known_report,
+    report,
+    right,
+    span,
+    table,
+)
+
+HEAD = ("arm", "right", "against no memory, points", "p", "helps", "hurts", "calls")
+CONTROLS = {
+    "retry": "asked again (retry)",
+    "vote": "majority of three samples (vote)",
+    "reflect": "criticise, then answer again (reflect)",
+    "verify": "answer again unless the model confirms (verify)",
+}
+BANKS = {
+    "always-exemplar": "exemplars as turns, always",
+    "always-rule": "rules in the system message, always",
+    "always-worked": "exemplars worked in the model's own words, always",
+    "always-exemplar_rerank": "exemplars as turns, recall reranked by meaning, always",
+    "always-exemplar_after": "exemplars in the user's message, always",
+    "always-built": "distilled rules, always",
+    "always-fact": "facts in the system message, always",
+}
+
+
+def arms_table(study: str) -> str:
+    """Every arm of a study on its test side."""
+    found = known_report(study)
+    arms = found["arms"]
+    limited = "unlimited" in arms
+    mine = "heedful" if not limited else f"heedful, {_promise(found)}"
+    names = {**BANKS, **CONTROLS, "heedful": mine, "unlimited": "heedful without the harm limit"}
+    rows = [("no memory", right(arms["baseline"]), "", "", "", "", "1.00")]
+    rows += [_row(label, arms[name]) for name, label in names.items() if name in arms]
+    bound = found["oracles"]["all_banks"]
+    perfect = f"{percent(bound['value'])} [{100 * bound['low']:.1f}, {100 * bound['high']:.1f}]"
+    rows.append(("a perfect choice among the passes of the banks", perfect, "", "", "", "", ""))
+    return table(HEAD, rows)
+
+
+def _promise(found: Fields) -> str:
+    nothing = any("no policy was certified" in note for note in found["fit"]["notes"])
+    return "limit of 2% hurts: nothing was certified" if nothing else "certified to hurt at most 2%"
+
+
+def _row(label: str, arm: Fields) -> tuple[str, ...]:
+    counts = (str(arm["helps"]), str(arm["hurts"]), f"{arm['calls_per_task']:.2f}")
+    return (label, right(arm), span(arm["delta"]), p_value(arm["mcnemar_p"]), *counts)
+
+
+def side_by_side(cells: Mapping[str, Mapping[str, str]], studies: Mapping[str, str] | None = None) -> str:
+    """One column per benchmark, one row per label; `studies` by benchmark, by default `NAME-value`."""
+    named = studies or {benchmark: f"{benchmark}-value" for benchmark in BENCHMARKS}
+    sizes = {benchmark: known_report(study)["arms"]["baseline"]["n"] for benchmark, study in named.items()}
+    head = ["", *(f"{name}, n = {sizes[benchmark]}" for benchmark, name in BENCHMARKS.items())]
+    return table(
+        head, [(label, *(row[benchmark] for benchmark in BENCHMARKS)) for label, row in cells.items()]
+    )
+
+
+def summary_table() -> str:
+    """The table of README.md: rows never asked before, where they are recorded."""
+    studies = {b: f"{b}-new" if report(f"{b}-new") else f"{b}-value" for b in BENCHMARKS}
+    rows: dict[str, dict[str, str]] = {}
+    for benchmark, study in studies.items():
+        found = known_report(study)
+        arms, folded = found["arms"], found["crossfit"]
+        matched = found.get("matched", {"arms": {}})["arms"]
+        cells = {
+            "the model without memory": percent(arms["baseline"]["accuracy"]),
+            "memory in every prompt, the best bank": gain(arms[best_always(arms)]),
+            "majority of three samples, no memory": gain(arms["vote"]) if "vote" in arms else NOT_YET,
+            "Δ compute: heedful's procedure over samples without memory": _if_known(matched.get("compute")),
+            "Δ memory: the same over memory, at the same calls": _if_known(matched.get("memory")),
+            "**heedful**": gain(found["families"]["value"]),
+            "**heedful, certified to hurt at most 2%**": gain(arms["heedful"]),
+            "heedful, cross-fitted on all rows": _folded(folded),
+        }
+        for label, cell in cells.items():
+            rows.setdefault(label, {})[benchmark] = cell
+    return side_by_side(rows, studies)
+
+
+def _if_known(arm: Fields | None) -> str:
+    return NOT_YET if arm is None else gain(arm)
+
+
+def _folded(crossfit: Fields | None) -> str:
+    return NOT_YET if crossfit is None else f"n = {crossfit['n']}: {gain(crossfit['families']['value'])}"
+
+
+def value_table() -> str:
+    """Threshold policies, value policies and certificates, on the test sides and on all rows."""
+    rows: dict[str, dict[str, str]] = {}
+    for benchmark in BENCHMARKS:
+        found = known_report(f"{benchmark}-value")
+        families, folded = found["families"], found["crossfit"]
+        cells = {
+            "best threshold policy of the fit side": families["threshold"],
+            "prior alone, its margin from the fit side": families["prior"],
+            "prior and own rows": families["value"],
+            "locked: certified to hurt at most 2%": found["arms"]["heedful"],
+            "cross-fitted on all rows, 2% limit": folded,
+            "cross-fitted on all rows, prior and own rows": folded["families"]["value"],
+        }
+        for label, arm in cells.items():
+            n = f"n = {folded['n']}: " if label.startswith("cross-fitted") else ""
+            rows.setdefault(label, {})[benchmark] = n + gain(arm)
+    return side_by_side(rows)
+
+
+def lead_table() -> str:
+    """The locked policy minus what a user would do instead."""
+    rows: dict[str, dict[str, str]] = {}
+    for benchmark in BENCHMARKS:
+        found = known_report(f"{benchmark}-value")
+        others = {one["arm"]: one for one in found["alternatives"]}
+        for label, name in (
+            ("memory in every prompt, the best bank", best_always(found["arms"])),
+            ("majority of three samples", "vote"),
+            ("asked again", "retry"),
+        ):
+            one = others[name]
+            cell = f"{span(one['delta'])}, p = {p_value(one['mcnemar_p'])}"
+            rows.setdefault(f"heedful at 2% − {label}", {})[benchmark] = cell
+    return side_by_side(rows)
+
+
+def price_table() -> str:
+    """The value policy of each lock at other prices of a call."""
+    prices = sorted({point["cost"] for point in known_report("svamp-value")["frontier"]})
+    rows: dict[str, dict[str, str]] = {f"λ = {price:g}": {} for price in prices}
+    for benchmark in BENCHMARKS:
+        for point in known_report(f"{benchmark}-value")["frontier"]:
+            if point["family"] == "value":
+                rows[f"λ = {point['cost']:g}"][benchmark] = gain(point)
+    return side_by_side(rows)
+
+
+def matched_table() -> str:
+    """Memory against compute at the same number of calls."""
+    rows = []
+    for study in ("svamp-new", "asdiv-new", "multiarith-new"):
+        found = report(study)
+        if found is None or "matched" not in found:
+            rows.append((f"`{study}`", *(NOT_YET,) * 4))
+            continue
+        arms, differences = found["matched"]["arms"], found["matched"]["differences"]
+        cells = [gain(arms[name]) for name in ("compute", "memory", "both")]
+        rows.append((f"`{study}`", *cells, span(differences["memory-compute"]["delta"])))
+    head = ("study", "Δ compute: samples", "Δ memory: banks", "both", "memory − compute, points")
+    return table(head, rows)
+
+
+PAPER = {
+    "SVAMP": ("svamp-value", "74.0 → 81.0, +7.0 [+4.3, +9.8]"),
+    "ASDiv": ("asdiv-value", "77.5 → 85.2, +7.7 [+5.5, +10.0]"),
+    "MultiArith": ("multiarith-value", "87.8 → 89.1, +1.3 [−0.2, +2.8]"),
+}
+PAPER_QA = {
+    "OpenBookQA": ("openbookqa", "50.5 / 48.2 / 50.5 / 51.8"),
+    "ARC-Easy": ("arc_easy", "66.3 / 70.2 / 66.3 / 72.5"),
+    "ARC-Challenge": ("arc_challenge", "25.5 / 27.5 / 25.2 / 27.8"),
+}
+
+
+def paper_table() -> str:
+    """The paper's gains beside ours on the arithmetic benchmarks."""
+    rows = []
+    for name, (study, theirs) in PAPER.items():
+        found = known_report(study)
+        base = f"{100 * found['arms']['baseline']['accuracy']:.1f}"
+        cells = []
+        for arm in (found["families"]["threshold"], found["families"]["value"]):
+            cells.append(f"{base} → {100 * arm['accuracy']:.1f}, {span(arm['delta'])}")
+        rows.append((name, theirs, *cells))
+    head = ("benchmark", "the paper, TAG", "ours, the paper's kind of policy", "ours, value policy")
+    return table(head, rows)
+
+
+def paper_answers_table() -> str:
+    """The paper's figures on question answering beside ours."""
+    rows = []
+    for name, (study, theirs) in PAPER_QA.items():
+        found = report(study)
+        ours = NOT_YET if found is None else _answers(found)
+        rows.append((name, theirs, ours))
+    return table(
+        ("benchmark", "the paper: base / retrieve / retry / gate", "ours: the same, and heedful"), rows
+    )
+
+
+def _answers(found: Fields) -> str:
+    arms = found["arms"]
+    names = ("baseline", best_always(arms), "retry", "gate-fact", "heedful")
+    return " / ".join(f"{100 * arms[name]['accuracy']:.1f}" if name in arms else "–" for name in names)

@@ -1,0 +1,90 @@
+"""The overview of all studies: question, answer in one line, command."""
+
+from collections.abc import Callable
+
+from heedful.cli.output import counted
+from published.cells import NOT_YET, Fields, best_always, calls_of, report, span, table
+
+Answer = Callable[[Fields], str]
+
+
+def _gain(found: Fields, arm: Fields) -> str:
+    """Whether a policy gains over the model without memory, in words and numbers."""
+    delta = arm["delta"]
+    verdict = "yes" if delta["low"] > 0 else "no, it loses" if delta["high"] < 0 else "no gain is shown"
+    counts = f"{counted(arm['helps'], 'help')}, {counted(arm['hurts'], 'hurt')}, {calls_of(arm):.2f} calls"
+    return f"{verdict}: {span(delta)} points ({counts})"
+
+
+def locked(found: Fields) -> str:
+    """The locked policy, with the best memory in every prompt beside it."""
+    arms = found["arms"]
+    always = arms[best_always(arms)]
+    return f"{_gain(found, arms['heedful'])}; the best memory in every prompt {span(always['delta'])}"
+
+
+def valued(found: Fields) -> str:
+    """The value policy, and the one that was certified."""
+    mine = found["families"]["value"]
+    return f"{_gain(found, mine)}; certified to hurt at most 2%: {span(found['arms']['heedful']['delta'])}"
+
+
+def fresh(found: Fields) -> str:
+    """The value policy on rows never asked before, and memory against compute."""
+    if "matched" not in found:
+        return valued(found)
+    difference = found["matched"]["differences"]["memory-compute"]["delta"]
+    return f"{valued(found)}; memory − compute at equal calls {span(difference)}"
+
+
+def distilled(found: Fields) -> str:
+    arms = found["arms"]
+    always = f"in every prompt written {span(arms['always-rule']['delta'])}, distilled "
+    return f"no: {always}{span(arms['always-built']['delta'])}"
+
+
+def harmless(found: Fields) -> str:
+    arms = found["arms"]
+    hurts = f"{arms['heedful']['hurts']} answers instead of {arms[best_always(arms)]['hurts']}"
+    return f"{_gain(found, arms['heedful'])}; it hurts {hurts} with memory in every prompt"
+
+
+STUDIES: dict[str, tuple[str, Answer]] = {
+    "svamp-new": (
+        "SVAMP, 160 rows never asked before: does the gain hold, and is it memory or compute?",
+        fresh,
+    ),
+    "asdiv-new": ("the same on 600 new rows of ASDiv", fresh),
+    "multiarith-new": (
+        "the same on MultiArith, with worked exemplars; all of its rows were asked before",
+        fresh,
+    ),
+    "openbookqa": ("do facts and solved questions help to answer OpenBookQA?", fresh),
+    "arc_easy": ("the same on ARC-Easy", fresh),
+    "arc_challenge": ("the same on ARC-Challenge", fresh),
+    "svamp-0.5b": ("does it carry over to a model of a third of the size, on SVAMP?", valued),
+    "asdiv-0.5b": ("the same on ASDiv", valued),
+    "svamp-value": ("do value policies gain on SVAMP? (known test side)", valued),
+    "asdiv-value": ("the same on ASDiv", valued),
+    "multiarith-value": ("the same on MultiArith", valued),
+    "svamp": ("do thresholds on confidence gain on SVAMP, at no more than 2% hurts?", locked),
+    "asdiv": ("the same on ASDiv", locked),
+    "multiarith": ("the same on MultiArith", locked),
+    "svamp-rules": ("are rules that the model distils itself better than rules written by hand?", distilled),
+    "svamp-loop-before": ("written rules when unsure, before the closed loop", locked),
+    "svamp-loop": ("the same after two rounds of retiring and replacing rules", locked),
+    "demo": ("`heedful demo`: questions about a made-up company, SmolLM2-135M", harmless),
+}
+
+
+def studies_table() -> str:
+    """Every study; those without a report are still being recorded."""
+    rows = []
+    for study, (question, answer) in STUDIES.items():
+        found = report(study)
+        if found is None:
+            rows.append((f"`{study}`", question, NOT_YET, f"`heedful study run studies/{study}.toml`"))
+        else:
+            command = f"`heedful study report results/{study}`"
+            rows.append((f"[`{study}`]({study}/report.md)", question, answer(found), command))
+    return table(("study", "question", "answer", "command"), rows)
