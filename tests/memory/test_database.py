@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from heedful import Database, SqliteStore, StoreError, new_entry
+from heedful import Database, SqliteJournal, SqliteStore, StoreError, new_entry
+from heedful.testing import DECISION
 
 RULE = new_entry("Ship before noon.", kind="rule", id="ship")
 READING = """
@@ -78,3 +80,23 @@ def damage(path: Path) -> None:
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
+
+
+def test_many_writes_at_once_are_all_stored(tmp_path: Path) -> None:
+    made = [replace(DECISION, id=f"{n:012x}") for n in range(400)]
+
+    async def record(journal: SqliteJournal) -> None:
+        await asyncio.gather(*map(journal.record, made))
+
+    with closing(Database(tmp_path / "s.db")) as database:
+        journal = SqliteJournal(database)
+        asyncio.run(record(journal))
+        assert {decision.id for decision in asyncio.run(journal.recent(999))} == {one.id for one in made}
+
+
+def test_a_cursor_does_not_leave_its_transaction(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "s.db")) as database:
+        with pytest.raises(TypeError, match="return its rows"):
+            asyncio.run(database.write(lambda connection: connection.execute("DELETE FROM decisions")))
+        with pytest.raises(TypeError, match="return its rows"):
+            asyncio.run(database.read(lambda connection: connection.execute("SELECT 1")))

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from heedful import MalformedError, UsageError, new_entry, read_entries
+from heedful.memory import formats
 from heedful.memory.formats import format_of, write_entries
+from heedful.testing import SAME_SHORT_ID
 
 
 def test_jsonl_round_trips(tmp_path: Path) -> None:
@@ -256,3 +258,30 @@ def test_json_lines_keep_scope_and_times_and_name_a_wrong_time(tmp_path: Path) -
 def test_a_tag_that_only_looks_like_metadata_is_exported_as_text(tmp_path: Path) -> None:
     entry = new_entry("Tea.", kind="fact", tags=["metadata.note=not JSON"])
     assert json.loads(write_entries([entry], "mem0"))["results"][0]["metadata"] == {"note": "not JSON"}
+
+
+def test_a_long_file_is_read_in_parts_with_the_line_numbers_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "PART", 3)
+    file = tmp_path / "long.jsonl"
+    written = [f'{{"text": "Rule {n}.", "id": "r{n}"}}' for n in range(7)]
+    file.write_text("\n".join([*written[:5], "", "broken", written[1], *written[5:]]))
+    scanned = formats.scan_entries(file, skip_bad=True)
+    parts = [[entry.id for entry in part] for part in scanned.parts()]
+    assert parts == [["r0", "r1", "r2"], ["r3", "r4"], ["r5"], ["r6"]]
+    assert [number for number, _ in scanned.bad] == [7, 8]
+    assert "line 2" in scanned.bad[1][1]
+    assert scanned.count == 7
+
+
+def test_two_lines_with_one_short_id_are_two_entries(tmp_path: Path) -> None:
+    first, second = (entry.text for entry in SAME_SHORT_ID)
+    file = tmp_path / "notes.txt"
+    file.write_text(f"{first}\n{second}\n")
+    entries, bad = read_entries(file)
+    assert ([entry.text for entry in entries], bad) == ([first, second], [])
+    assert len({entry.id for entry in entries}) == 2
+    file.write_text(f"{first}\n{second}\n{first}\n")
+    with pytest.raises(MalformedError, match="line 3: the same entry"):
+        read_entries(file)

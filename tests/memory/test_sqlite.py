@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from heedful import Database, Entry, SqliteStore, StoreError, UsageError, new_entry
+from heedful.memory import database as schema
 from heedful.memory.journal import SqliteJournal
+from heedful.memory.purge import PurgeOrder, purge
 from heedful.testing import check_journal, check_store
-from heedful.types import Mark, State
+from heedful.types import Grounds, Mark, State
 
 RULE = new_entry("Ship before noon.", kind="rule", id="ship", tags=("a", "é"), source="hand")
 
@@ -94,6 +96,31 @@ def test_a_store_of_a_newer_heedful_is_left_alone(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(StoreError, match="newer version of heedful"):
         Database(tmp_path / "s.db")
+
+
+def test_the_states_of_an_older_store_are_the_beginning_of_its_audit_log(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "s.db")) as old:
+        old.executescript(schema.SCHEMA + schema.REVISIONS + schema.LIVE_USE)
+        old.execute(
+            "INSERT INTO states (at, bank, id, state, reason) VALUES (1, 'b', 'ship', 'retired', 'old')"
+        )
+        old.execute("PRAGMA user_version=3")
+        old.commit()
+    store = SqliteStore(Database(tmp_path / "s.db"))
+    asyncio.run(store.put("b", [RULE]))
+    asyncio.run(store.mark("b", [Mark(entry="ship", state="active", by="ana")]))
+    told = [(change.before, change.state, change.by) for change in asyncio.run(store.audit("b"))]
+    assert told == [("active", "retired", ""), ("retired", "active", "ana")]
+
+
+def test_purging_leaves_the_rows_of_the_audit_log_without_their_texts(store: SqliteStore) -> None:
+    asyncio.run(store.put("b", [RULE]))
+    grounds = Grounds(rule="betting", tasks=9, helps=0, hurts=9, bound=-0.5, group="author ana")
+    wrong = Mark(entry="ship", state="quarantined", reason="Ship early?", by="bo", grounds=grounds)
+    asyncio.run(store.mark("b", [wrong]))
+    purge(store.database, PurgeOrder(bank="b", entry="ship"))
+    told = [(c.state, c.reason, c.by, c.grounds) for c in asyncio.run(store.audit("b"))]
+    assert told == [("quarantined", "", "bo", None), ("retired", "purged", "purge", None)]
 
 
 def test_importing_again_leaves_states_as_they_are(store: SqliteStore) -> None:

@@ -16,8 +16,7 @@ from heedful.plugins import Registry
 from heedful.types import DEFAULT_RECALL, DEFAULT_THRESHOLD, Audience, Entry, Recall, Spec, digest_of
 
 if TYPE_CHECKING:
-    from heedful.memory.index import Embedder, Floats, Index, IndexInput
-    from heedful.memory.vectors import VectorCache
+    from heedful.memory.index import Embedder, Floats, Index, IndexInput, TextVectors
 
 RECALL_METHODS: "Registry[Callable[[IndexInput], Index]]" = Registry(
     "heedful.recall",
@@ -47,7 +46,7 @@ class MemoryBank:
         method: str = DEFAULT_RECALL,
         threshold: float = DEFAULT_THRESHOLD,
         embedder: "Callable[[], Embedder] | None" = None,
-        cache: "VectorCache | None" = None,
+        cache: "TextVectors | None" = None,
     ) -> None:
         """`threshold` applies to `dense` only; `embedder` is called at first use (default: MiniLM);
         `cache` stores the entries' vectors between runs."""

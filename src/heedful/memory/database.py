@@ -4,15 +4,16 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar, cast
 from weakref import finalize
 
 from heedful.errors import StoreError
+from heedful.memory.moved_tables import unfinished_move
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 5
 T = TypeVar("T")
 WAIT_SECONDS = 30.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -70,6 +71,71 @@ CREATE TABLE tombstones (
 );
 """
 """Since version 3: scopes and times of entries, feedback, trials, and what is left of purged texts."""
+AUDIT = """
+ALTER TABLE states ADD COLUMN actor TEXT NOT NULL DEFAULT '';
+ALTER TABLE states ADD COLUMN grounds TEXT NOT NULL DEFAULT 'null';
+"""
+"""Since version 5: who changed a state, and on which evidence."""
+
+_USES = """
+SELECT {row}.id, json_extract(s.value, '$.bank'), ''
+FROM {table} json_each(json_extract({row}.record, '$.sources')) s
+WHERE json_extract(s.value, '$.bank') IS NOT NULL
+UNION ALL
+SELECT {row}.id, coalesce(json_extract(s.value, '$.bank'), ''), json_extract(r.value, '$.entry')
+FROM {table} json_each(json_extract({row}.record, '$.first.recalls')) r,
+    json_each(json_extract({row}.record, '$.sources')) s
+WHERE s.key = json_extract({row}.record, '$.first.source')
+UNION ALL
+SELECT {row}.id, coalesce(json_extract(s.value, '$.bank'), ''), json_extract(r.value, '$.entry')
+FROM {table} json_each(json_extract({row}.record, '$.candidates')) c,
+    json_each(c.value, '$.record.recalls') r, json_each(json_extract({row}.record, '$.sources')) s
+WHERE s.key = json_extract(c.value, '$.record.source')
+"""
+FACTS = f"""
+ALTER TABLE decisions ADD COLUMN route TEXT AS (json_extract(record, '$.route.choice'));
+ALTER TABLE decisions ADD COLUMN verdict TEXT AS (json_extract(record, '$.verdict.choice'));
+ALTER TABLE decisions ADD COLUMN chosen INTEGER AS (json_extract(record, '$.chosen'));
+ALTER TABLE decisions ADD COLUMN confidence REAL AS (json_extract(record, '$.confidence'));
+ALTER TABLE decisions ADD COLUMN net_value REAL
+    AS (json_extract(record, '$.value.steps[0].gain') - json_extract(record, '$.value.steps[0].cost'));
+ALTER TABLE decisions ADD COLUMN seconds REAL AS (json_extract(record, '$.seconds'));
+ALTER TABLE decisions ADD COLUMN calls INTEGER AS (json_extract(record, '$.calls'));
+ALTER TABLE decisions ADD COLUMN tokens INTEGER
+    AS (json_extract(record, '$.usage.prompt_tokens') + json_extract(record, '$.usage.completion_tokens'));
+ALTER TABLE decisions ADD COLUMN faults INTEGER AS (json_array_length(record, '$.faults'));
+ALTER TABLE decisions ADD COLUMN policy TEXT AS (json_extract(record, '$.policy_id'));
+ALTER TABLE decisions ADD COLUMN memory_first INTEGER AS (json_array_length(record, '$.first.recalls') > 0);
+ALTER TABLE decisions ADD COLUMN memory_chosen INTEGER AS (
+    json_array_length(record, '$.candidates[' || json_extract(record, '$.chosen') || '].record.recalls') > 0
+);
+ALTER TABLE decisions ADD COLUMN unchanged INTEGER
+    AS (json_extract(record, '$.answer') = json_extract(record, '$.first.answer'));
+ALTER TABLE decisions ADD COLUMN coin INTEGER AS (
+    json_extract(record, '$.trial.accepted') IS NOT NULL
+    OR (json_type(record, '$.trial') = 'object' AND json_array_length(record, '$.first.recalls') > 0)
+);
+CREATE INDEX decisions_by_facts ON decisions (
+    at, id, route, verdict, chosen, confidence, net_value, seconds, calls, tokens, faults, policy,
+    memory_first, memory_chosen, unchanged, coin
+);
+DROP INDEX decisions_by_time;
+CREATE TABLE uses (
+    decision TEXT NOT NULL, bank TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (decision, bank, entry)
+) WITHOUT ROWID;
+CREATE INDEX uses_by_entry ON uses (bank, entry);
+INSERT OR IGNORE INTO uses {_USES.format(row="d", table="decisions d,")};
+CREATE TRIGGER uses_of_decision AFTER INSERT ON decisions BEGIN
+    INSERT OR IGNORE INTO uses {_USES.format(row="new", table="")};
+END;
+CREATE TRIGGER uses_of_forgotten_decision AFTER DELETE ON decisions BEGIN
+    DELETE FROM uses WHERE decision = old.id;
+END;
+"""
+"""Since version 4: facts of decisions in an index, and the banks and entries that each one used.
+
+A use without an entry is a bank that the decision might have used; a source of another package may name none.
+"""
 
 
 def default_path() -> Path:
@@ -87,8 +153,11 @@ class Database:
     A store that this process may not write is opened for reading.
     """
 
-    def __init__(self, path: Path | str | None = None, *, wait: float = WAIT_SECONDS) -> None:
-        """`wait` limits how long a write waits for another process, in seconds."""
+    def __init__(
+        self, path: Path | str | None = None, *, wait: float = WAIT_SECONDS, moving: bool = False
+    ) -> None:
+        """`wait` limits how long a write waits for another process, in seconds; `moving`: open the target
+        of an unfinished move."""
         self.path = Path(path) if path is not None else default_path()
         self._lock = threading.RLock()
         try:
@@ -97,6 +166,9 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot open the store {self.path}: {_reason(error)}") from error
         self._prepare()
+        if not moving and (source := self._unfinished_move()):
+            self.close()
+            raise StoreError(unfinished_move(str(self.path), source))
 
     def _prepare(self) -> None:
         """Create or upgrade the tables; a store that is up to date is only read."""
@@ -109,29 +181,45 @@ class Database:
                 raise StoreError(
                     f"the store {self.path} was written by a newer version of heedful; upgrade heedful"
                 )
-            for before, statements in enumerate((SCHEMA, REVISIONS, LIVE_USE)):
+            for before, script in enumerate((SCHEMA, REVISIONS, LIVE_USE, FACTS, AUDIT)):
                 if version <= before:
-                    for statement in statements.split(";"):
+                    for statement in _statements(script):
                         connection.execute(statement)
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def _unfinished_move(self) -> str | None:
+        """The source of a move into this store that did not end."""
+        with self.reading() as connection:
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'moves'").fetchone() is None:
+                return None
+            row = connection.execute("SELECT source FROM moves WHERE NOT finished").fetchone()
+        return None if row is None else row["source"]
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction, outside the event loop; its writes are on disk when this returns."""
 
         def writing() -> T:
             with self.writing() as connection:
-                return work(connection)
+                return _detached(work(connection))
 
-        return await _in_thread(writing)
+        return await in_daemon_thread(writing)
+
+    async def insert(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run a statement for every row, in one transaction."""
+
+        def insert(connection: sqlite3.Connection) -> None:
+            connection.executemany(statement, rows)
+
+        await self.write(insert)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` outside the event loop; it may only read."""
 
         def reading() -> T:
             with self.reading() as connection:
-                return work(connection)
+                return _detached(work(connection))
 
-        return await _in_thread(reading)
+        return await in_daemon_thread(reading)
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -159,10 +247,32 @@ class Database:
             raise StoreError(f"the store {self.path} failed: {_reason(error)}") from error
 
     def close(self) -> None:
-        self._connection.close()
+        """Close the file after the transaction in progress."""
+        with self._lock:
+            self._connection.close()
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
+def _detached(result: T) -> T:
+    """Refuse a cursor, which another thread would reset while the connection runs the next statement.
+
+    SQLite reports such a statement as misused, and its write is lost.
+    """
+    if isinstance(result, sqlite3.Cursor):
+        raise TypeError("a cursor must not leave its transaction: return its rows, or nothing")
+    return result
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script; those inside a trigger belong to the trigger."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+async def in_daemon_thread(work: Callable[[], T]) -> T:
     """Run `work` in a thread that neither the event loop nor the process waits for when it ends.
 
     A store that another process keeps locked would otherwise delay an answer that is already there.

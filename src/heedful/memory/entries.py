@@ -9,6 +9,8 @@ from heedful.errors import UsageError
 from heedful.limits import refuse_choice, refuse_text
 from heedful.types import Entry, Kind
 
+SHORT_ID, LONG_ID = 10, 32
+"""Digits of the digest in an id, and in the id of an entry whose short id is taken."""
 LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
@@ -48,7 +50,27 @@ def new_entry(
         valid_from=None if valid_from is None else round(valid_from, 3),
         valid_until=None if valid_until is None else round(valid_until, 3),
     )
-    return entry if id else replace(entry, id=entry.digest[:10])
+    return entry if id else replace(entry, id=entry.digest[:SHORT_ID])
+
+
+def has_own_id(entry: Entry) -> bool:
+    """Whether the id comes from this very content, so that other content is another entry."""
+    return len(entry.id) >= SHORT_ID and entry.digest.startswith(entry.id)
+
+
+def distinct_ids(known: Mapping[str, Entry], entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, with a longer id where a short one already belongs to other content.
+
+    Among a million entries, two share a short id with a chance of about one third.
+    """
+    current, distinct = dict(known), []
+    for entry in entries:
+        before = current.get(entry.id)
+        if before is not None and has_own_id(before) and has_own_id(entry) and before.digest != entry.digest:
+            entry = replace(entry, id=entry.digest[:LONG_ID])
+        current[entry.id] = entry
+        distinct.append(entry)
+    return distinct
 
 
 def entry_fields(entry: Entry) -> dict[str, object]:

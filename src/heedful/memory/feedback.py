@@ -10,6 +10,7 @@ from heedful.decisions import read_decision
 from heedful.errors import UsageError
 from heedful.feedback import evidence_of
 from heedful.memory.database import Database
+from heedful.memory.rows import EVIDENCE_COLUMNS, Row, evidence_values
 from heedful.records import Decision, Feedback
 from heedful.types import Evidence
 
@@ -42,51 +43,55 @@ class SqliteFeedback:
 
 def _give(connection: sqlite3.Connection, feedback: Feedback) -> FeedbackReceipt:
     row = connection.execute("SELECT record FROM decisions WHERE id = ?", (feedback.decision,)).fetchone()
-    if row is None:
+    receipt = receipt_of(feedback, row and row["record"], _known(connection, feedback.decision))
+    if not receipt.new:
+        return receipt
+    connection.execute(
+        "INSERT OR REPLACE INTO feedback (decision, kind, at, value, metric, grades) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (feedback.decision, feedback.kind, time.time(), *feedback_content(feedback)),
+    )
+    connection.execute("DELETE FROM evidence WHERE decision = ? AND feedback = 1", (feedback.decision,))
+    connection.executemany(
+        f"INSERT INTO evidence ({', '.join(EVIDENCE_COLUMNS)}, feedback) VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
+        [values for bank, seen in receipt.evidence.items() for values in evidence_values(bank, seen)],
+    )
+    return receipt
+
+
+def _known(connection: sqlite3.Connection, decision: str) -> list[Feedback]:
+    rows = connection.execute("SELECT * FROM feedback WHERE decision = ? ORDER BY at", (decision,)).fetchall()
+    return [feedback_of(row) for row in rows]
+
+
+def receipt_of(feedback: Feedback, record: str | None, given: Sequence[Feedback]) -> FeedbackReceipt:
+    """What feedback on a recorded decision changes, beside the feedback that was given before."""
+    if record is None:
         raise UsageError(f"{feedback.decision!r} is not a recorded decision; heedful decisions ls lists them")
-    decision = read_decision(json.loads(row["record"]))
+    decision = read_decision(json.loads(record))
     if feedback.kind == "answer" and len(feedback.grades) != len(decision.passes):
         raise UsageError(
             f"decision {decision.id} has {len(decision.passes)} passes, but there are "
             f"{len(feedback.grades)} grades: make the feedback with heedful.feedback.answer_feedback"
         )
-    given = {known.kind: known for known in _known(connection, decision.id)}
-    before = given.get(feedback.kind)
-    if before is not None and _content(before) == _content(feedback):
-        return FeedbackReceipt(new=False, evidence=evidence_of(decision, list(given.values())))
-    evidence = evidence_of(decision, list({**given, feedback.kind: feedback}.values()))
-    connection.execute(
-        "INSERT OR REPLACE INTO feedback (decision, kind, at, value, metric, grades) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (decision.id, feedback.kind, time.time(), *_content(feedback)),
-    )
-    connection.execute("DELETE FROM evidence WHERE decision = ? AND feedback = 1", (decision.id,))
-    connection.executemany(
-        "INSERT INTO evidence (at, bank, entry, version, task, utility, decision, feedback) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
-        [
-            (time.time(), bank, e.entry, e.version, e.task, e.utility, e.decision)
-            for bank, seen in evidence.items()
-            for e in seen
-        ],
-    )
-    return FeedbackReceipt(new=True, evidence=evidence)
+    by_kind = {known.kind: known for known in given}
+    before = by_kind.get(feedback.kind)
+    new = before is None or feedback_content(before) != feedback_content(feedback)
+    newest = {**by_kind, feedback.kind: feedback} if new else by_kind
+    return FeedbackReceipt(new=new, evidence=evidence_of(decision, list(newest.values())))
 
 
-def _content(feedback: Feedback) -> tuple[str, str, str]:
+def feedback_content(feedback: Feedback) -> tuple[str, str, str]:
+    """The columns that make feedback new: value, metric and grades."""
     return feedback.value, feedback.metric, json.dumps(feedback.grades)
 
 
-def _known(connection: sqlite3.Connection, decision: str) -> list[Feedback]:
-    rows = connection.execute("SELECT * FROM feedback WHERE decision = ? ORDER BY at", (decision,)).fetchall()
-    return [
-        Feedback(
-            decision=row["decision"],
-            kind=row["kind"],
-            value=row["value"],
-            metric=row["metric"],
-            grades=tuple(json.loads(row["grades"])),
-            at=row["at"],
-        )
-        for row in rows
-    ]
+def feedback_of(row: Row) -> Feedback:
+    return Feedback(
+        decision=row["decision"],
+        kind=row["kind"],
+        value=row["value"],
+        metric=row["metric"],
+        grades=tuple(json.loads(row["grades"])),
+        at=row["at"],
+    )

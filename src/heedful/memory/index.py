@@ -24,6 +24,16 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Floats: ...
 
 
+class TextVectors(Protocol):
+    """Embeds each text once, and keeps its vector."""
+
+    def vectors(self, texts: Sequence[str], embedder: Embedder) -> Floats: ...
+
+    def missing(self, texts: Sequence[str]) -> int:
+        """How many of the texts have no vector yet."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexInput:
     """The data that an index is built from."""

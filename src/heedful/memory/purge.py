@@ -41,9 +41,11 @@ def purge(database: Database, order: PurgeOrder) -> PurgeCount:
     with database.writing() as connection:
         entries = _entries(connection, order)
         decisions = _decisions(connection, order, entries)
-        for bank, id in entries:
-            _forget_entry(connection, bank, id)
+        texts = [text for bank, id in entries for text in _forget_entry(connection, bank, id)]
         forget_decisions(connection, decisions)
+    from heedful.memory.vectors import forget_vectors  # it needs NumPy
+
+    forget_vectors(database, texts)
     shred(database)
     return PurgeCount(entries=len(entries), decisions=len(decisions))
 
@@ -89,10 +91,15 @@ def _entries(connection: sqlite3.Connection, order: PurgeOrder) -> list[tuple[st
     else:
         return []
     rows = connection.execute(query, values).fetchall()
-    if not rows and not order.user:
+    return entries_to_purge(order, [(row["bank"], row["id"]) for row in rows])
+
+
+def entries_to_purge(order: PurgeOrder, found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Bank and id of the entries; an order that names them must match some."""
+    if not found and not order.user:
         what = f"entry {order.entry!r} in bank {order.bank!r}" if order.entry else f"bank {order.bank!r}"
         raise UsageError(f"there is no {what} to purge; heedful bank ls lists banks and entries")
-    return [(row["bank"], row["id"]) for row in rows]
+    return found
 
 
 def _decisions(
@@ -119,7 +126,11 @@ def _decision_id(connection: sqlite3.Connection, wanted: str) -> str:
         query = "SELECT id FROM decisions ORDER BY at DESC, rowid DESC LIMIT 1"
     else:
         query, values = "SELECT id FROM decisions WHERE substr(id, 1, ?) = ?", (len(wanted), wanted)
-    found = [row["id"] for row in connection.execute(query, values)]
+    return decision_to_purge(wanted, [row["id"] for row in connection.execute(query, values)])
+
+
+def decision_to_purge(wanted: str, found: Sequence[str]) -> str:
+    """The single decision that an id or id prefix matches."""
     if wanted not in found and len(found) != 1:
         problem = "matches several decisions; give a longer id" if found else "is not a recorded decision"
         raise UsageError(f"{wanted!r} {problem}; heedful decisions ls lists them")
@@ -128,19 +139,16 @@ def _decision_id(connection: sqlite3.Connection, wanted: str) -> str:
 
 def _recalling(connection: sqlite3.Connection, entries: Sequence[tuple[str, str]]) -> list[str]:
     """The decisions that recalled one of these entries."""
-    query = """
-    SELECT d.id, s.atom AS bank, r.atom AS entry
-    FROM decisions d, json_tree(d.record) r, json_tree(d.record, '$.sources') s
-    WHERE r.key = 'entry' AND s.key = 'bank'
+    query = "SELECT decision FROM uses WHERE bank = ? AND entry = ?"
+    return [row["decision"] for pair in entries for row in connection.execute(query, pair)]
+
+
+def _forget_entry(connection: sqlite3.Connection, bank: str, id: str) -> list[str]:
+    """Blank every version of an entry; its rows stay, so that revisions and digests remain.
+
+    Returns the texts that no other entry has.
     """
-    wanted = set(entries)
-    rows = connection.execute(query) if wanted else ()
-    return [row["id"] for row in rows if (row["bank"], row["entry"]) in wanted]
-
-
-def _forget_entry(connection: sqlite3.Connection, bank: str, id: str) -> None:
-    """Blank every version of an entry; its rows stay, so that revisions and digests remain."""
-    at = time.time()
+    at, orphans = time.time(), []
     rows = connection.execute(
         "SELECT text, digest FROM entries WHERE bank = ? AND id = ? AND purged IS NULL", (bank, id)
     ).fetchall()
@@ -150,16 +158,21 @@ def _forget_entry(connection: sqlite3.Connection, bank: str, id: str) -> None:
         others = "SELECT 1 FROM entries WHERE text = ? AND NOT (bank = ? AND id = ?) LIMIT 1"
         if connection.execute(others, (row["text"], bank, id)).fetchone() is None:
             connection.execute("DELETE FROM vectors WHERE text = ?", (key,))
+            orphans.append(row["text"])
     connection.execute(
         "UPDATE entries SET text = '', response = '', tags = '[]', source = '', scope = '{}', purged = ? "
         "WHERE bank = ? AND id = ?",
         (at, bank, id),
     )
-    connection.execute("UPDATE states SET reason = '' WHERE bank = ? AND id = ?", (bank, id))
+    connection.execute(  # a reason quotes the entry, and a group names its author
+        "UPDATE states SET reason = '', grounds = 'null' WHERE bank = ? AND id = ?", (bank, id)
+    )
     connection.execute(
-        "INSERT INTO states (at, bank, id, state, reason) VALUES (?, ?, ?, 'retired', 'purged')",
+        "INSERT INTO states (at, bank, id, state, reason, actor) "
+        "VALUES (?, ?, ?, 'retired', 'purged', 'purge')",
         (at, bank, id),
     )
+    return orphans
 
 
 def _bury(connection: sqlite3.Connection, kind: str, bank: str, id: str, digest: str) -> None:

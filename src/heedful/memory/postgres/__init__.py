@@ -1,0 +1,1 @@
+"""Banks, decisions and feedback in PostgreSQL, for several servers at once."""
