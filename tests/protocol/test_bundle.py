@@ -62,8 +62,8 @@ def test_a_bundle_answers_every_test_row_as_the_replay_says(family: str, tmp_pat
     assert_same(space, setup, policy, answers(Controller.from_study(space.folder, model=model), setup))
 
 
-CAPITALS = {
-    "fit": {"France": "Paris", "Japan": "Tokyo", "Velkirk": "Bikelo", "Spain": "Madrid"},
+CAPITALS = {  # a model cannot know a made-up land, so the fit side prefers the notes whatever the noise
+    "fit": {"Marundia": "Sepolt", "Galdora": "Minster", "Kestria": "Dolven", "Sylvania": "Bratok"},
     "test": {"Italy": "Rome", "Ozland": "Emerald", "Egypt": "Cairo"},
 }
 ENGINE_STUDY = """
@@ -111,7 +111,7 @@ def test_with_the_embedded_model_a_study_answers_as_its_replay_says(
     controller = Controller.from_study(space.folder, model=engine, strict=True)
     questions = [controller.answer_sync(item.question) for item in setup.splits.test]
     replayed = assert_same(space, setup, policy, questions)
-    assert replayed.consulted.any(), "the policy consults the notes"
+    assert 0 < replayed.consulted.sum() < len(questions), "the policy consults the notes when it is unsure"
 
 
 def test_a_question_as_text_gets_the_study_s_instructions_and_pattern(tmp_path: Path) -> None:

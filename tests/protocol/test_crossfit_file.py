@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from heedful import UsageError
@@ -33,6 +34,26 @@ def test_the_file_has_the_same_bytes_on_each_run_and_the_event_log_has_one_line(
     assert [event.event for event in read_events(study.events)].count(CROSSFITTED) == 1
     assert (found.procedure.n, found.rows, found.clusters) == (80, {"fit": 40, "test": 40}, 80)
     assert found.sources == ("rule",)
+
+
+def test_memory_and_compute_are_cross_fitted_if_the_study_has_samples(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, families=("gate", "value"), prior="none", folds=2)
+    kinds = {"rule": "memory", "sample": "retry"}
+    space = make_study(tmp_path / "sampled", n=20, kinds=kinds, settings=settings)
+    data = read_study_data(space)
+    table = join_sides({"fit": data.fit.table, "test": data.test.table}, data.repeats)
+    found = crossfit_study(space, data.lock, table, settings, 2, lambda done, total: None)
+    gains = {name: found.families[name].delta.value for name in ("compute", "memory", "both")}
+    assert {name: delta.value for name, delta in found.differences.items()} == pytest.approx(
+        {
+            "memory-compute": gains["memory"] - gains["compute"],
+            "both-compute": gains["both"] - gains["compute"],
+            "both-memory": gains["both"] - gains["memory"],
+        }
+    )
+    assert read_crossfit(space) == found
+    assert set(write_report(space).summary["crossfit"]["differences"]) == set(found.differences)
+    assert "memory − compute" in (space.folder / "report.md").read_text()
 
 
 def test_a_result_of_other_clusters_is_outdated(study: Workspace) -> None:

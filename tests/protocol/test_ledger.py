@@ -14,6 +14,7 @@ from heedful import ModelError, RequestError, ScriptedModel, StoreError
 from heedful.models.scripted import Reply
 from heedful.protocol.ledger import Ledger, read_row, written_row
 from heedful.protocol.record import Recorder, Recording
+from heedful.sources import RetrySource
 from heedful.types import Decode, Prompt, Traits, Usage
 from tests.making import ledger_row
 from tests.protocol.making import Letters, recorded, sources
@@ -36,6 +37,14 @@ def test_every_pass_is_decoded_once_and_resuming_decodes_nothing(tmp_path: Path)
     assert sum(row.record.calls for row in ledger.passes.values()) == len(first.prompts)
     recorded(tmp_path / "l.jsonl", again, sources(), 5)
     assert again.prompts == []
+
+
+def test_samples_are_recorded_before_the_controls(tmp_path: Path) -> None:
+    named = sources() | {"sample": RetrySource(temperature=0.7, seed=2)}
+    ledger = recorded(tmp_path / "l.jsonl", model(), named, 3)
+    order = list(dict.fromkeys(row.record.source for row in ledger.distinct()))
+    assert order[:4] == ["none", "one", "two", "sample"]
+    assert set(order[4:]) == {"retry", "reflect", "vote", "verify"}
 
 
 def test_a_damaged_row_is_named_and_only_it_is_recorded_again(tmp_path: Path) -> None:
@@ -84,8 +93,9 @@ def test_a_row_that_was_written_in_part_is_told_and_swallows_no_other(tmp_path: 
     path = tmp_path / "l.jsonl"
     rows = [replace(ROW, task=f"t{n}") for n in range(3)]
     with Ledger(path) as ledger:
-        assert ledger._file is not None
-        disk = ledger._file = Full(ledger._file, len(written_row(rows[0])) + 10)
+        opened = ledger._file
+        assert opened._file is not None
+        disk = opened._file = Full(opened._file, len(written_row(rows[0])) + 10)
         ledger.append(rows[0])
         with pytest.raises(StoreError, match="no space for a whole row"):
             ledger.append(rows[1])
@@ -202,12 +212,10 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path: Path) -> None
     path = tmp_path / "l.jsonl"
     path.symlink_to("/dev/full")
     ledger = Ledger(tmp_path / "other.jsonl")
-    ledger.path = path
-    ledger._file = path.open("ab", buffering=0)
-    with pytest.raises(StoreError, match="No space left on device; recorded passes are kept"):
-        ledger.append(ROW)
-    ledger._file.close()
-    ledger._file = None
+    with path.open("ab", buffering=0) as full:
+        ledger._file._file = full
+        with pytest.raises(StoreError, match="No space left on device; recorded rows are kept"):
+            ledger.append(ROW)
 
 
 CHILD = """

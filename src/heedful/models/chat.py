@@ -1,12 +1,11 @@
 """Any OpenAI-compatible chat endpoint."""
 
 import asyncio
-import codecs
 import json
 import os
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -23,18 +22,11 @@ from heedful.models.chat_request import (
     refuse_own_fields,
     rejected_field,
 )
+from heedful.models.completion import read_completion
 from heedful.models.endpoints import known_rejects
 from heedful.models.headers import filled_headers
 from heedful.models.schemes import ModelOptions
-from heedful.types import (
-    Decode,
-    Prompt,
-    Token,
-    ToolCall,
-    Traits,
-    Usage,
-    digest_of,
-)
+from heedful.types import Decode, Prompt, Traits, digest_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -96,13 +88,17 @@ class ChatModel:
             top_logprobs=0
             if self._refused & {"logprobs", "top_logprobs"} or not self.logprobs
             else self.top_logprobs,
-            fingerprint=self.fingerprint or digest_of([self.base_url, self.model, *self._extra_key()]),
+            fingerprint=self.fingerprint_of(self.model),
         )
+
+    def fingerprint_of(self, model: str) -> str:
+        """The fingerprint of a model at this endpoint."""
+        return self.fingerprint or digest_of([self.base_url, model, *self._extra_key()])
 
     async def decode(self, prompt: Prompt) -> Decode:
         start = time.perf_counter()
         body = await self._complete(prompt)
-        return self._decode(body, time.perf_counter() - start)
+        return self.read_completion(body, time.perf_counter() - start)
 
     async def _complete(self, prompt: Prompt) -> dict[str, Any]:
         """Ask; if the endpoint rejects an optional field by name, ask without it and remember that."""
@@ -134,9 +130,9 @@ class ChatModel:
                 except _TransientError as failure:
                     wait = _backoff(attempt) if failure.wait is None else failure.wait
                     if wait > LONGEST_WAIT:
-                        raise ModelError(f"{failure}; try again in {wait:.0f} s") from failure
+                        raise ModelError(f"{failure}; try again in {wait:.0f} s", wait) from failure
                     if attempt == self.retries:
-                        raise ModelError(f"{failure} (tried {attempt + 1} times)") from failure
+                        raise ModelError(f"{failure} (tried {attempt + 1} times)", failure.wait) from failure
                 await self.sleep(wait)
         raise AssertionError("the loop above returns or raises")
 
@@ -147,7 +143,7 @@ class ChatModel:
 
         url = self.base_url + path
         try:
-            async with session.post(url, json=request, headers=self._headers()) as response:
+            async with session.post(url, json=request, headers=self.request_headers()) as response:
                 status, body = response.status, await response.read()
         except TimeoutError as error:
             raise ModelError(f"{url} did not answer within {self.timeout:g} s") from error
@@ -164,7 +160,8 @@ class ChatModel:
             raise ModelError(f"{url} returned {quoted!r} instead of a JSON object")
         return reply
 
-    def _headers(self) -> dict[str, str]:
+    def request_headers(self) -> dict[str, str]:
+        """The headers of every request, with the key."""
         key = self._key()
         if not key.isprintable():
             raise MissingError(f"the key has an unprintable character; set {self.key_from} to a valid key")
@@ -189,26 +186,11 @@ class ChatModel:
         fields = {**prompt_fields(prompt), **named, **wanted}
         return {**accepted_fields(fields, self._refused), **self.extra}
 
-    def _decode(self, body: dict[str, Any], seconds: float) -> Decode:
+    def read_completion(self, body: Mapping[str, Any], seconds: float) -> Decode:
+        """The decode in a chat completion that the endpoint returned after some seconds."""
         try:
-            choice = body["choices"][0]
-            message = choice["message"]
-            text = _writable(message.get("content") or "")
-            usage = body.get("usage") or {}
-            details = usage.get("prompt_tokens_details") or {}
-            return Decode(
-                text=text,
-                tool_calls=_tool_calls(message.get("tool_calls")),
-                answer=text.strip(),
-                tokens=_tokens(choice.get("logprobs")),
-                usage=Usage(
-                    prompt_tokens=usage.get("prompt_tokens") or 0,
-                    completion_tokens=usage.get("completion_tokens") or 0,
-                    cached_tokens=details.get("cached_tokens") or 0,
-                ),
-                seconds=seconds,
-                finish=choice.get("finish_reason") or "stop",
-                model=f"{self.base_url} ({self.model})" if self.model else self.base_url,
+            return read_completion(
+                body, seconds, f"{self.base_url} ({self.model})" if self.model else self.base_url
             )
         except (AttributeError, LookupError, TypeError) as error:
             quoted = self._quoted(str(body))
@@ -262,17 +244,6 @@ async def _open_session(seconds: float) -> AsyncGenerator["aiohttp.ClientSession
 
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session:
         yield session
-
-
-def _tool_calls(calls: Any) -> tuple[ToolCall, ...]:
-    return tuple(
-        ToolCall(
-            id=str(call.get("id") or ""),
-            name=str(call["function"]["name"]),
-            arguments=_writable(call["function"].get("arguments") or "{}"),
-        )
-        for call in calls or ()
-    )
 
 
 class _TransientError(Exception):
@@ -329,32 +300,3 @@ def _seconds(retry_after: str | None) -> float | None:
             return None
         seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
     return None if isnan(seconds) else max(0.0, seconds)
-
-
-def _writable(text: str) -> str:
-    """The text with lone surrogates replaced: JSON allows them, UTF-8 does not."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _tokens(logprobs: Any) -> tuple[Token, ...]:
-    """The tokens of a completion; none if they are unreadable, because the answer must not be lost."""
-    try:
-        return tuple(_read_tokens((logprobs or {}).get("content") or ()))
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return ()
-
-
-def _read_tokens(content: Any) -> Iterator[Token]:
-    """Tokens whose joined texts give the message, even if a character is split over several tokens."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    for place, item in enumerate(content, start=1):
-        raw = item["token"].encode() if item.get("bytes") is None else bytes([*item["bytes"]])
-        top = sorted(
-            ((t["token"], float(t["logprob"])) for t in item.get("top_logprobs") or ()), key=_by_logprob
-        )
-        text = decoder.decode(raw, final=place == len(content))
-        yield Token(text, float(item["logprob"]), tuple(top))
-
-
-def _by_logprob(pair: tuple[str, float]) -> float:
-    return -pair[1]

@@ -1,11 +1,11 @@
 """A chat request: the prompt as JSON, without the fields that an endpoint rejects."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from heedful.errors import UsageError
-from heedful.types import Message, Prompt, Tool
+from heedful.types import Message, Prompt, Tool, ToolCall
 
 OPTIONAL_FIELDS = frozenset({"logprobs", "top_logprobs", "temperature", "max_tokens", "seed"})
 """Fields that a request can do without; `max_tokens` becomes `max_completion_tokens`."""
@@ -23,7 +23,7 @@ def refuse_own_fields(extra: Mapping[str, Any]) -> None:
 
 def prompt_fields(prompt: Prompt) -> dict[str, Any]:
     request: dict[str, Any] = {
-        "messages": [_message(message) for message in prompt.messages],
+        "messages": [message_fields(message) for message in prompt.messages],
         "max_tokens": prompt.max_tokens,
         "temperature": prompt.temperature,
     }
@@ -55,26 +55,29 @@ def rejected_field(message: str, request: Mapping[str, Any]) -> str | None:
         return "top_logprobs"
     if words & {"logprobs", "top_logprobs", "logprob"} and "logprobs" in request:
         return "logprobs"
-    if "temperature" in words and request.get("temperature", 2) <= 1:  # above, the value may be to blame
+    temperature = request.get("temperature")
+    sensible = isinstance(temperature, int | float) and temperature <= 1  # above, the value may be to blame
+    if "temperature" in words and sensible:
         return "temperature"
     return "seed" if "seed" in words and "seed" in request else None
 
 
-def _message(message: Message) -> dict[str, Any]:
+def message_fields(message: Message) -> dict[str, Any]:
     """A message in the API's JSON form."""
     fields: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        fields["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        fields["tool_calls"] = json_tool_calls(message.tool_calls)
     if message.tool_call_id:
         fields["tool_call_id"] = message.tool_call_id
     return fields
+
+
+def json_tool_calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    """Tool calls in the API's JSON form."""
+    return [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in calls
+    ]
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,21 @@ def known_rejects(url: str, model: str) -> frozenset[str]:
 
 def note_rejects(url: str, model: str, rejects: Collection[str]) -> None:
     """Write down what an endpoint rejects; a file that cannot be written costs nobody an answer."""
-    noted = {**_read(), _key(url, model): {"rejects": sorted(rejects)}}
+    _write({**_read(), _key(url, model): {"rejects": sorted(rejects)}})
+
+
+def _write(noted: Mapping[str, Any]) -> None:
     file = endpoints_file()
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}.part")
         part.write_text(json.dumps(noted, indent=1) + "\n", encoding="utf-8")
         part.replace(file)
+
+
+def forget_rejects(url: str, model: str) -> None:
+    """Let the next command find out again what an endpoint rejects."""
+    _write({key: noted for key, noted in _read().items() if key != _key(url, model)})
 
 
 def _key(url: str, model: str) -> str:

@@ -13,6 +13,7 @@ from heedful.protocol.clusters import Clusters
 from heedful.protocol.fit import cross_validate, tune
 from heedful.protocol.fit_result import family_name
 from heedful.protocol.harm import fit_within_limit
+from heedful.protocol.matched import fit_matched
 from heedful.protocol.prior import study_prior
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import VALUE, FitSettings
@@ -86,10 +87,11 @@ def crossfit(
     folds: int,
     on_fold: OnFold,
     benchmark: str = "",
+    samples: Sequence[str] = (),
 ) -> dict[str, CrossfitRows]:
     """Repeat the study's procedure for each fold on the rows outside it, and replay it inside.
 
-    `benchmark` is the one that a prior must not have seen.
+    `benchmark` is the one that a prior must not have seen; `samples` are memory-free sources.
     """
     right: dict[str, Bools] = {}
     calls: dict[str, Ints] = {}
@@ -97,7 +99,7 @@ def crossfit(
     parts = list(cluster_folds(table.clusters, folds, np.random.default_rng([settings.seed, 3])))
     for number, (rest, fold) in enumerate(parts, start=1):
         judge = Replayer(table.rows(fold))
-        for name, policy in fitted_policies(table.rows(rest), banks, settings, benchmark).items():
+        for name, policy in fitted_policies(table.rows(rest), banks, settings, benchmark, samples).items():
             done = judge.replay(policy)
             right.setdefault(name, np.zeros(len(table), dtype=bool))[fold] = done.right
             calls.setdefault(name, np.zeros(len(table), dtype=np.int64))[fold] = done.calls
@@ -110,7 +112,11 @@ def crossfit(
 
 
 def fitted_policies(
-    table: Table, banks: Sequence[str], settings: FitSettings, benchmark: str = ""
+    table: Table,
+    banks: Sequence[str],
+    settings: FitSettings,
+    benchmark: str = "",
+    samples: Sequence[str] = (),
 ) -> dict[str, Policy]:
     """The policies that the study's procedure chooses on these rows, by name."""
     prior = study_prior(table, banks, settings, benchmark)
@@ -125,7 +131,8 @@ def fitted_policies(
         for kind in kinds:
             best.setdefault(family_name(kind), tuned[kind].policy)
         chosen |= best
-    return chosen
+    matched = fit_matched(table, banks, samples, settings, benchmark)
+    return chosen | {name: family.policy for name, family in matched.items()}
 
 
 def measure_rows(table: Table, rows: CrossfitRows, rng: np.random.Generator) -> CrossfitArm:
@@ -142,3 +149,10 @@ def measure_rows(table: Table, rows: CrossfitRows, rng: np.random.Generator) -> 
         hurts=counts.hurts,
         calls=float(rows.calls.mean()),
     )
+
+
+def paired_difference(
+    table: Table, first: CrossfitRows, second: CrossfitRows, rng: np.random.Generator
+) -> Interval:
+    """The first minus the second, row by row, with an interval over clusters."""
+    return paired_interval(first.right.astype(np.float64) - second.right, table.clusters, rng)

@@ -1,7 +1,7 @@
 """The file crossfit.json of a study: the cross-fitted result, and what it was computed from."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 
 import msgspec
 import numpy as np
@@ -15,15 +15,18 @@ from heedful.protocol.crossfit import (
     OnFold,
     crossfit,
     measure_rows,
+    paired_difference,
 )
 from heedful.protocol.events import CROSSFITTED, events_of, log_event
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import Lock
+from heedful.protocol.matched import COMPUTE, DIFFERENCES
 from heedful.protocol.passes_digest import passes_digest
 from heedful.protocol.study import FitSettings
 from heedful.protocol.table import Table
 from heedful.protocol.workflow import now
 from heedful.protocol.workspace import Workspace, read_json, write_json
+from heedful.stats.intervals import Interval
 from heedful.types import Side, digest_of
 
 
@@ -41,6 +44,8 @@ class Crossfit:
     sources: tuple[str, ...]
     made_of: str
     """Digest of the lock, the passes of both sides and the clusters."""
+    differences: Mapping[str, Interval] = field(default_factory=dict)
+    """Between value policies at equal calls, such as `memory-compute`; empty without samples."""
 
 
 def crossfit_study(
@@ -55,10 +60,9 @@ def crossfit_study(
     banks = settings.sources or [
         name for name, kind in lock.kinds.items() if kind == "memory" and name in table.columns
     ]
-    arms = {
-        name: measure_rows(table, rows, np.random.default_rng(int(lock.lock[:16], 16)))
-        for name, rows in crossfit(table, banks, settings, folds, on_fold, lock.benchmark).items()
-    }
+    samples = lock.fit.matched[COMPUTE].policy.sources if lock.fit.matched else ()
+    rows = crossfit(table, banks, settings, folds, on_fold, lock.benchmark, samples)
+    arms = {name: measure_rows(table, found, _rng(lock)) for name, found in rows.items()}
     result = Crossfit(
         procedure=arms.pop(PROCEDURE),
         families=arms,
@@ -67,12 +71,21 @@ def crossfit_study(
         clusters=len(set(table.clusters)),
         sources=tuple(banks),
         made_of=inputs_digest(space, lock),
+        differences={
+            f"{first}-{second}": paired_difference(table, rows[first], rows[second], _rng(lock))
+            for first, second in DIFFERENCES
+            if first in rows and second in rows
+        },
     )
     if all(event.event != CROSSFITTED for event in events_of(space.events, lock.lock)):
         log_event(space.events, CROSSFITTED, lock.lock, now())
     whole = crossfit_fields(result)
     write_json(space.crossfit, {**whole, "digest": digest_of(whole)})
     return result
+
+
+def _rng(lock: Lock) -> np.random.Generator:
+    return np.random.default_rng(int(lock.lock[:16], 16))
 
 
 def inputs_digest(space: Workspace, lock: Lock) -> str:
@@ -85,6 +98,8 @@ def crossfit_fields(result: Crossfit) -> dict[str, object]:
     """The result as a JSON object, the figures of the procedure first."""
     whole = asdict(result)
     procedure = whole.pop("procedure")
+    if not result.differences:  # as files of studies without samples have it
+        del whole["differences"]
     return {**procedure, **whole}
 
 

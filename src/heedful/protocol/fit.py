@@ -25,7 +25,7 @@ from heedful.protocol.study import FAMILIES, FitSettings
 from heedful.protocol.table import Floats, Ints, Table, cluster_folds
 from heedful.protocol.value_fit import fit_value
 from heedful.stages.value import PER_UNIT
-from heedful.types import Policy
+from heedful.types import Budget, Policy
 
 LEADERS = 12
 """How many of the best kinds a fit result lists."""
@@ -117,14 +117,18 @@ def tune(
 
 
 def fitted_value(
-    table: Table, banks: Sequence[str], settings: FitSettings, prior: Policy | None = None
+    table: Table,
+    banks: Sequence[str],
+    settings: FitSettings,
+    prior: Policy | None = None,
+    budget: Budget = Budget(),
 ) -> TunedPolicy:
     """The value policy over all banks, with its score on the rows it was fitted on."""
     replayer = Replayer(table)
     known = None if prior is None or prior.value is None else prior.value.trees
     policy = fit_value(
         replayer,
-        Policy(sources=tuple(banks)),
+        Policy(sources=tuple(banks), budget=budget),
         settings.cost,
         settings.seed,
         unit=settings.unit,

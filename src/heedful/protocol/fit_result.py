@@ -160,6 +160,9 @@ class FitResult:
     """The best kinds by cross-validation, best first."""
     families: Mapping[str, FamilyFit] = field(default_factory=dict)
     """The best threshold policy and, if the study fits it, the value policy; empty in early locks."""
+    matched: Mapping[str, FamilyFit] = field(default_factory=dict)
+    """Value policies over memory-free samples, over banks and over both, at the same number of calls; empty
+    if the study has no samples."""
     notes: tuple[str, ...] = ()
     certificate: HarmCertificate | None = None
     """Of the ladder that the policy is from; of the first ladder, if nothing was certified."""

@@ -9,6 +9,7 @@ from heedful.benchmarks.items import normal_question
 from heedful.errors import UsageError
 from heedful.memory.formats import write_entries
 from heedful.protocol.ledger import Ledger, Pass
+from heedful.protocol.line_file import has_lines
 from heedful.protocol.study import USUAL_SIGNALS
 from heedful.protocol.workspace import Workspace, write_text
 from heedful.records import Decision, Feedback, PassRecord, SignalCost
@@ -56,7 +57,7 @@ def draft_study(
     The recorded passes of the fit side go to its ledger; the test side is decoded when the study opens it.
     """
     space = Workspace(folder)
-    if space.study.exists() or space.ledger.exists():
+    if space.study.exists() or has_lines(space.ledger):
         raise UsageError(f"{folder} holds a study already; choose another folder with --out")
     usable = [one for one in graded if _plain(one)]
     if not usable:

@@ -1,24 +1,20 @@
 """The ledger: one row per pass, append-only; every policy is computed from it."""
 
 import json
-import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from errno import ENOSPC
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import msgspec
 
-from heedful.errors import StoreError
+from heedful.protocol.line_file import LineFile, read_lines
 from heedful.records import PassRecord
 from heedful.types import Side, digest_of
 
 Key = tuple[Side, int, str, str]
 """Side, seed, source, task."""
-SYNC_SECONDS = 1.0
 LATER_FIELDS = ("tool_calls", "finish", "error", "signal_costs")
 
 
@@ -56,14 +52,10 @@ class Ledger:
         self._parent = parent
         self._ever: dict[tuple[Key, str, str], Pass] = {}
         self.damage: list[Damage] = []
-        self._file: IO[bytes] | None = None
-        self._synced = 0.0
-        self._before = b""
-        """Written before the next row: a line break after a truncated line, to keep the two apart."""
-        if path.exists():
-            for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-                if line:
-                    self._take(number, line)
+        self._file = LineFile(path)
+        for number, line in enumerate(read_lines(path), start=1):
+            if line:
+                self._take(number, line)
 
     def _take(self, number: int, line: bytes) -> None:
         try:
@@ -83,42 +75,17 @@ class Ledger:
         return known if known is not None or self._parent is None else self._parent.find(wanted)
 
     def __enter__(self) -> Self:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = held(self.path.open("ab", buffering=0))
-            if self.path.stat().st_size and not ends_with_newline(self.path):
-                self._before = b"\n"
-        except BlockingIOError as error:
-            raise StoreError(f"another process is writing to {self.path}: wait until it ends") from error
-        except OSError as error:
-            raise StoreError(f"the ledger {self.path} cannot be written: {error.strerror}") from error
+        self._file.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+        self._file.__exit__(kind, error, trace)
 
     def append(self, row: Pass) -> None:
         """Write a row; it survives a crash of the process at once, and a power cut after a second."""
-        assert self._file is not None, "open the ledger with `with` before appending"
-        try:
-            line = self._before + written_row(row)
-            self._before = b"\n"
-            if self._file.write(line) < len(line):
-                raise OSError(ENOSPC, "no space for a whole row")
-            self._before = b""
-            if time.monotonic() - self._synced > SYNC_SECONDS:
-                os.fsync(self._file.fileno())
-                self._synced = time.monotonic()
-        except OSError as error:
-            raise StoreError(
-                f"the ledger {self.path} cannot be written: {error.strerror}; recorded passes are kept, "
-                "free some space and run the same command again"
-            ) from error
+        self._file.append(written_row(row))
         self._keep(row)
 
     def of(self, side: Side, source: str) -> Iterator[Pass]:
@@ -128,27 +95,6 @@ class Ledger:
     def distinct(self) -> Iterator[Pass]:
         """Every decoded pass, including those of an earlier prompt or model."""
         return iter(self._ever.values())
-
-
-def ends_with_newline(path: Path) -> bool:
-    """Whether the last line of a file that is not empty is whole."""
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
-
-
-def held(file: IO[bytes]) -> IO[bytes]:
-    """The file, locked against other processes; not locked on systems without `flock`."""
-    try:
-        import fcntl
-    except ImportError:
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise
-    return file
 
 
 def written_row(row: Pass) -> bytes:

@@ -83,7 +83,7 @@ class Recorder:
 
         One source comes after another, so that an interrupted recording has complete arms. But the other
         memory-free passes of a question stay together: they repeat or extend its first prompt, which the
-        engine then has in its cache.
+        engine then has in its cache. Samples, which a policy may consult, come before controls.
         """
         self._tell()
         items = sorted(self.recording.items, key=lambda item: -len(item.question))
@@ -94,7 +94,9 @@ class Recorder:
         rows = [(seed, item) for seed in seeds for item in items]
         await self._work([[(seed, first, item)] for seed, item in rows], slots)
         chains = [[(seed, name, item)] for name in banks for seed, item in rows]
-        chains += [[(seed, name, item) for name in free] for seed, item in rows if free]
+        samples = [name for name in free if _is_sample(sources[name])]
+        for group in (samples, [name for name in free if name not in samples]):
+            chains += [[(seed, name, item) for name in group] for seed, item in rows if group]
         await self._work(chains, slots)
         self._keep_unsettled()
 
@@ -221,6 +223,10 @@ class Recorder:
     def _tell(self) -> None:
         total = len(self.recording.items) * sum(map(len, self.recording.sources.values()))
         self._report(RecordingProgress(done=self.done, total=total, calls=self.calls, failed=self.failed))
+
+
+def _is_sample(source: Source) -> bool:
+    return source.spec.get("kind") == "retry" and bool(source.spec.get("temperature"))
 
 
 def graded(record: PassRecord, item: Item, benchmark: Benchmark) -> bool:

@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 
 from heedful.benchmarks import BENCHMARKS
-from heedful.benchmarks.items import data_folder
+from heedful.benchmarks.items import data_folder, statement
 from heedful.benchmarks.judge import Judge
 from heedful.benchmarks.questions import OwnQuestions
 from heedful.errors import LeakError, UsageError
 from heedful.memory.bank import MemoryBank
+from heedful.memory.entries import new_entry
 from heedful.memory.formats import read_entries
 from heedful.ports import Bank, Benchmark, Source
 from heedful.protocol.splits import Splits, split
@@ -126,6 +127,8 @@ def _judge(settings: JudgeSettings, folder: Path) -> Judge:
 def _entries(settings: SourceSettings, folder: Path, benchmark: Benchmark, splits: Splits) -> Sequence[Entry]:
     if settings.bank_file:
         return read_entries(folder / settings.bank_file, kind=settings.entry_kind)[0]
+    if settings.entry_kind == "fact":
+        return [new_entry(statement(item), kind="fact", id=f"fact-{item.id}") for item in splits.pool]
     exemplars = [(item.id, benchmark.exemplar(item)) for item in splits.pool]
     if not settings.responses:
         return [entry for _, entry in exemplars if entry is not None]

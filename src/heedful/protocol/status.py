@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from heedful.protocol.events import OPENED, read_events
 from heedful.protocol.grading_check import GradingWarning, check_grading
 from heedful.protocol.ledger import Damage, Ledger, Pass
+from heedful.protocol.recording_speed import recording_speed
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import Workspace
 from heedful.types import Side
@@ -44,11 +45,15 @@ class StudyStatus:
     fitted: bool
     locked: bool
     test_openings: int
+    workers: int | None
+    """Of the running recording; None if none runs."""
+    passes_per_minute: float | None
 
 
 def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
     """The status of the study in a folder."""
     ledger = Ledger(space.ledger)
+    speed = recording_speed(space)
     every: tuple[Side, Side] = ("fit", "test")
     sides = {side: _side(ledger, setup, side) for side in every}
     return StudyStatus(
@@ -61,6 +66,8 @@ def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
         fitted=space.fit.exists(),
         locked=space.lock.exists(),
         test_openings=sum(event.event == OPENED for event in read_events(space.events)),
+        workers=speed.workers,
+        passes_per_minute=speed.passes_per_minute,
     )
 
 

@@ -29,6 +29,8 @@ STORE = "store:"
 STORE_BANK = re.compile(r"store:\w[\w. -]*")
 Promise = Literal["harm", "no-loss"]
 FOLDER_NAME = "use at most 100 letters, digits, '-', '_', '+', '.' and spaces, with no '.' at the start"
+MOST_WEIGHT = 1000
+"""Of a worker, which takes this many times the study's slots at once."""
 WITHOUT_BANK = ("retry", "reflect", "vote", "verify")
 
 
@@ -53,6 +55,9 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     weights: str = "smollm2-135m"
     url: str = ""
+    """If empty, the first of `urls`; it identifies the model in the ledger and the lock."""
+    urls: tuple[str, ...] = ()
+    """Endpoints that serve the same model and record together, each with an optional weight: `URL*2`."""
     model: str = ""
     slots: Positive = 4
     context: Positive = 2048
@@ -64,6 +69,22 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Headers to add to every request; `$NAME` is the value of an environment variable."""
     extra: Mapping[str, Any] = {}
     """Body fields to add to every request, such as reasoning_effort."""
+
+    def __post_init__(self) -> None:
+        if self.urls and not self.url:
+            msgspec.structs.force_setattr(self, "url", read_weight(self.urls[0])[0])
+
+
+def read_weight(text: str) -> tuple[str, int]:
+    """A worker's address and its weight, which `*N` at the end gives."""
+    address, star, weight = text.rpartition("*")
+    if not star:
+        return text, 1
+    if not weight.isdecimal() or not 1 <= int(weight) <= MOST_WEIGHT:
+        raise UsageError(
+            f"the weight of {text!r} is not a whole number from 1 to {MOST_WEIGHT}; write it as {address}*2"
+        )
+    return address, int(weight)
 
 
 class JudgeSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,10 +110,11 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     kind: str = "memory"
     bank: str = ""
-    """A file of entries, `store:NAME` for a bank of the store, or `pool` for exemplars made from the rows
-    left for banks."""
+    """A file of entries, `store:NAME` for a bank of the store, or `pool` for exemplars or facts made from the
+    rows left for banks."""
     entry_kind: Kind = "rule"
-    """The kind of entries that do not specify one, as for `heedful bank import --kind`."""
+    """The kind of entries that do not specify one, as for `heedful bank import --kind`; with `pool`, `fact`
+    makes each row a fact, its question with the right answer, instead of an exemplar."""
     responses: str = ""
     """With `pool`: a file of worked answers by row (`heedful bank build`); other rows are left out."""
     placement: Placement = "auto"
@@ -189,8 +211,7 @@ def read_study(file: Path) -> Study:
     """Read a study from a TOML file; an error names the wrong key or value."""
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
-        if (key := _not_finite(tables)) is not None:
-            raise UsageError(f"the study file {file} is wrong: `{key}` must be a finite number")
+        refuse_infinite(tables, file)
         study = msgspec.convert(tables, Study)
     except OSError as error:
         raise UsageError(f"the study file {file} cannot be read: {error.strerror}") from error
@@ -200,6 +221,12 @@ def read_study(file: Path) -> Study:
         raise UsageError(f"the study file {file} is wrong: {mismatch(error)}") from error
     _check(study, file)
     return study
+
+
+def refuse_infinite(tables: Mapping[str, object], file: Path) -> None:
+    """Refuse infinite numbers and NaN, which TOML allows."""
+    if (key := _not_finite(tables)) is not None:
+        raise UsageError(f"the study file {file} is wrong: `{key}` must be a finite number")
 
 
 def _not_finite(value: object, key: str = "") -> str | None:
@@ -252,7 +279,7 @@ def _check_temperature(name: str, source: SourceSettings, file: Path) -> None:
 
 
 def _check(study: Study, file: Path) -> None:
-    if not _is_folder_name(study.name):
+    if not is_folder_name(study.name):
         raise UsageError(f"{file}: a study cannot be named {study.name!r}; {FOLDER_NAME}")
     if bool(study.benchmark) == (study.questions is not None):
         raise UsageError(f"{file}: give either benchmark = NAME or a [questions] table")
@@ -274,7 +301,7 @@ def _check(study: Study, file: Path) -> None:
     for name, source in study.sources.items():
         if name == "none":
             raise UsageError(f"{file}: the source name 'none' is reserved for the memory-free first pass")
-        if not _is_folder_name(name):
+        if not is_folder_name(name):
             raise UsageError(f"{file}: a source cannot be named {name!r}; {FOLDER_NAME}")
         for what, given, known in (("kind", source.kind, SOURCES), ("recall", source.recall, RECALL_METHODS)):
             if given not in known:
@@ -295,11 +322,13 @@ def _check(study: Study, file: Path) -> None:
         if source.options and source.kind in ("memory", *WITHOUT_BANK):
             raise UsageError(f"{file}: [sources.{name}] has options, which only plug-in kinds accept")
         _check_temperature(name, source, file)
-        if source.responses and source.bank != "pool":
-            raise UsageError(f"{file}: [sources.{name}] has responses, which require bank = 'pool'")
+        if source.responses and (source.bank != "pool" or source.entry_kind == "fact"):
+            raise UsageError(
+                f"{file}: [sources.{name}] has responses, which require bank = 'pool' and no facts"
+            )
 
 
-def _is_folder_name(name: str) -> bool:
+def is_folder_name(name: str) -> bool:
     """Whether a folder can have this name: those of studies and experiments do."""
     plain = all(char.isalnum() or char in " -_.+" for char in name)
     return plain and name == name.strip() and not name.startswith(".") and 0 < len(name) <= 100

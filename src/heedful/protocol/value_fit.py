@@ -37,9 +37,9 @@ def fit_value(
     unit: CostUnit = "calls",
     prior: ValueTrees | None = None,
 ) -> Policy:
-    """The policy with estimators for its first pass and sources, from the rows of a table only."""
+    """The policy with estimators for its first pass, sources and budget, from the rows of a table only."""
     table = replayer.table
-    rows = row_views(table, replayer.first(policy.first), policy.sources)
+    rows = row_views(table, replayer.first(policy.first), policy.sources, policy.budget.passes)
     trees = fit_trees(rows, table.clusters, replace(UNFITTED, prior=prior), seed)
     costs = tuple(mean_cost(table.column(source), unit) for source in policy.sources)
     return replace(policy, combine="value", value=ValueRule(trees=trees, costs=costs, unit=unit, cost=cost))
@@ -111,9 +111,10 @@ def fit_gain(rows: Sequence[RowViews], estimates: Sequence[Estimates], seed: int
         right = {asked: row.right[best_answer(known, 0.0, asked, asked)] for asked in row.states()}
         for asked in right:
             for place in row.views:
-                if place not in asked:
+                further = tuple(sorted((*asked, place)))
+                if place not in asked and further in right:
                     features.append(known.gain_features(asked, place))
-                    changes.append(float(right[tuple(sorted((*asked, place)))]) - float(right[asked]))
+                    changes.append(float(right[further]) - float(right[asked]))
     return boosted_regressor(np.array(features), np.array(changes), seed)
 
 

@@ -17,17 +17,22 @@ class RowViews:
 
     views: Mapping[int, PassView]
     right: Mapping[int, bool]
+    passes: int | None = None
+    """How many sources may be asked at most; None: all."""
 
     def states(self) -> Iterator[Asked]:
         """What may have been asked so far: the first pass with any set of sources that answered."""
         sources = [place for place in self.views if place > 0]
-        for size in range(len(sources) + 1):
+        most = len(sources) if self.passes is None else min(self.passes, len(sources))
+        for size in range(most + 1):
             for chosen in combinations(sources, size):
                 yield (0, *chosen)
 
 
-def row_views(table: Table, first: Column, sources: Sequence[str]) -> list[RowViews]:
-    """Every row of a table, with its first pass and these sources."""
+def row_views(
+    table: Table, first: Column, sources: Sequence[str], passes: int | None = None
+) -> list[RowViews]:
+    """Every row of a table, with its first pass and these sources, of which `passes` may be asked."""
     columns = [first, *(table.column(source) for source in sources)]
     return [
         RowViews(
@@ -37,6 +42,7 @@ def row_views(table: Table, first: Column, sources: Sequence[str]) -> list[RowVi
                 if place == 0 or column.decoded[row]
             },
             right={place: bool(column.right[row]) for place, column in enumerate(columns)},
+            passes=passes,
         )
         for row in range(len(table))
     ]

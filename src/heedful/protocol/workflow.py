@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from heedful.errors import LockError, UsageError
+from heedful.models.fleet import slots_of
 from heedful.ports import Model
 from heedful.protocol.asked_signals import named_signals, plan_signals, usable_settings
 from heedful.protocol.cluster_file import locked_clusters, study_clusters
@@ -26,11 +27,14 @@ from heedful.protocol.fit import fit
 from heedful.protocol.fit_result import FitResult, read_fit, to_fields
 from heedful.protocol.harm import certifying_tasks, fit_within_limit
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.line_file import has_lines
 from heedful.protocol.lock import Lock, make_lock, read_lock, refuse_moved, write_lock
+from heedful.protocol.matched import fit_matched, samples_of
 from heedful.protocol.openings import is_recorded, refuse_changed_test_passes
 from heedful.protocol.passes_digest import passes_digest, side_rows
 from heedful.protocol.prior import study_prior
 from heedful.protocol.record import OnProgress, Recorder, Recording, outdated
+from heedful.protocol.recording_speed import SpeedNotes
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.study import settings_fields
 from heedful.protocol.table import Table, read_table
@@ -78,8 +82,8 @@ async def fill(
     parent: Ledger | None = None,
 ) -> Ledger:
     """Complete a recording in the study's ledger, copying passes that the parent ledger holds."""
-    with Ledger(space.ledger, parent) as ledger:
-        await Recorder(recording, model, ledger, on_progress).run(setup.study.model.slots)
+    with Ledger(space.ledger, parent) as ledger, SpeedNotes(space.speed, model, on_progress) as tell:
+        await Recorder(recording, model, ledger, tell).run(slots_of(model, setup.study.model.slots))
     return ledger
 
 
@@ -102,12 +106,12 @@ def earlier_ledger(space: Workspace, setup: StudySetup) -> Ledger | None:
     """The ledger of the study to reuse, or the one next to a bank that `heedful study refine` made."""
     if setup.study.reuse:
         reused = open_workspace(setup.folder / setup.study.reuse, None).ledger
-        if not reused.exists():
+        if not has_lines(reused):
             raise UsageError(f"the study to reuse has no ledger {reused}: correct reuse in the study file")
         return Ledger(reused)
     for source in setup.study.sources.values():
         beside = (space.folder / source.bank_file).parent / "ledger.jsonl"
-        if source.bank_file and beside != space.ledger and beside.exists():
+        if source.bank_file and beside != space.ledger and has_lines(beside):
             return Ledger(beside)
     return None
 
@@ -124,6 +128,8 @@ def fit_study(space: Workspace, setup: StudySetup) -> FitResult:
         refuse_looked_at(space, certifying_tasks(table, settings))
         limited = fit_within_limit(table, banks, settings, prior, looked_at=tasks_looked_at(space))
         result = replace(limited, unlimited=result)
+    samples = samples_of(setup.study.sources)
+    result = replace(result, matched=fit_matched(table, banks, samples, settings, setup.benchmark.name))
     if settings is not setup.study.fit:
         told = f"The passes have no log-probs; confidence is measured by {', '.join(settings.signals)}."
         result = replace(result, notes=(*result.notes, told))

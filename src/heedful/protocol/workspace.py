@@ -1,5 +1,6 @@
 """The folder of a study: its file, ledger, fit, lock, event log and report."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -13,9 +14,8 @@ import msgspec
 from heedful.benchmarks.metrics import metric_file
 from heedful.benchmarks.question_files import read_questions
 from heedful.errors import MissingError, StoreError, UsageError
-from heedful.memory.database import Database, default_path
 from heedful.memory.formats import read_entries, write_entries
-from heedful.memory.sqlite import bank_entries
+from heedful.memory.storage import default_place, exists, open_storage
 from heedful.mismatch import mismatch
 from heedful.protocol.idle_settings import refuse_idle_settings
 from heedful.protocol.study import STORE, SourceSettings, Study, read_study
@@ -52,6 +52,11 @@ class Workspace:
     @property
     def crossfit(self) -> Path:
         return self.folder / "crossfit.json"
+
+    @property
+    def speed(self) -> Path:
+        """The speed of a running recording."""
+        return self.folder / "recording.json"
 
     @property
     def events(self) -> Path:
@@ -147,8 +152,8 @@ def _copy(study: Study, place: Path, space: Workspace) -> None:
 
 def _copy_from_store(source: SourceSettings, space: Workspace) -> None:
     """Write a bank of the store to the study's folder, so that the folder is self-contained."""
-    name, path = source.bank.removeprefix(STORE), default_path()
-    entries = bank_entries(Database(path), name) if path.exists() else []
+    name = source.bank.removeprefix(STORE)
+    entries = asyncio.run(open_storage().entries(name)) if exists(default_place()) else []
     if not entries:
         raise UsageError(
             f"the store has no bank {name!r}; heedful bank ls lists its banks, and "
