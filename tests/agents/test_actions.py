@@ -22,7 +22,10 @@ VALID = ("click[buy now]", "click[b01]", "search[...]", "look around")
         ("search[]", None),
         ("search", None),
         ("LOOK AROUND", "look around"),
+        ("look around [...].", "look around"),
+        ("look around (to see more", "look around"),
         ("look", None),
+        ("click [red]", None),
         ("", None),
     ],
 )

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from heedful import arms
 from heedful.agents.actions import match_action
 from heedful.agents.agent_arms import MEMORY, fixed_arms, shadow_policy, threshold_policy
-from heedful.agents.play import StepView
+from heedful.agents.example import solved_example
+from heedful.agents.play import Arm, Player, StepView
 from heedful.agents.step_task import ActingSettings
+from heedful.agents.world_worker import WorldWorker
+from heedful.control import run_sync
 from heedful.errors import ModelError, RequestError
 from heedful.memory.entries import new_entry
 from heedful.models.scripted import Reply
@@ -51,7 +54,8 @@ def test_the_shadow_policy_consults_everywhere_and_changes_nothing() -> None:
 
 
 def test_budget_and_cooldown_limit_the_consultations_of_an_episode() -> None:
-    shy: Any = lambda prompt: ("go west", -0.9)  # noqa: E731
+    said = iter(range(100))
+    shy: Any = lambda prompt: (f"go {next(said)}", -0.9)  # noqa: E731
     settings = ActingSettings(steps=7)
     two = played(threshold_policy(-0.5, 5.0, Budget(passes=2)), model=scripted(shy), settings=settings)
     assert [step.routed for step in two.steps] == [True, True, False, False, False, False, False]
@@ -156,7 +160,7 @@ def test_twenty_steps_of_nonsense_end_the_episode() -> None:
 def test_a_loop_without_progress_ends_the_episode() -> None:
     stubborn: Any = lambda prompt: ("go west", -0.01)  # noqa: E731
     record = played(model=scripted(stubborn), settings=ActingSettings(steps=50))
-    assert (record.end, len(record.steps)) == ("loop", 9)
+    assert (record.end, len(record.steps)) == ("loop", 5)
 
 
 def test_the_step_limit_ends_the_episode() -> None:
@@ -195,18 +199,29 @@ def test_a_script_is_executed_before_the_first_decode() -> None:
     assert (record.score, len(model.prompts)) == (1.0, 1)
 
 
-def test_a_past_observation_is_a_beginning_of_what_it_was() -> None:
+def test_past_observations_are_cut_and_the_current_one_is_whole() -> None:
     model = scripted()
     played(arms.never(), seed=2, model=model, settings=ActingSettings(steps=12, past_length=10))
-    past = [message.content for message in model.prompts[-1].messages if message.role == "user"][:-1]
-    assert past == ["You are i…"] * 3
-    assert "You are in room 3." in model.prompts[-1].messages[-1].content
+    question = model.prompts[-1].messages[-1].content
+    assert question.count(" -> You are i…") == 2
+    assert "Situation: You are in room 3.\n" in question
 
 
-def test_the_prompt_of_a_step_begins_with_the_prompt_before_it_up_to_the_list_of_actions() -> None:
+def test_a_prompt_repeats_the_one_before_it_up_to_the_last_action() -> None:
     model = scripted()
     played(arms.never(), seed=2, model=model)
     for before, after in zip(model.prompts, model.prompts[1:], strict=False):
-        assert after.messages[: len(before.messages) - 1] == before.messages[:-1]
-        shared = after.messages[len(before.messages) - 1].content
-        assert before.messages[-1].content.startswith(f"{shared}\n\nValid actions:")
+        assert after.messages[:-1] == before.messages[:-1]
+        done = before.messages[-1].content.partition("\n\nSituation:")[0].removesuffix("nothing")
+        assert after.messages[-1].content.startswith(done)
+
+
+def test_every_prompt_begins_with_the_example() -> None:
+    example = solved_example(BoxWorld(), ActingSettings())
+    assert [turn.role for turn in example[:2]] == ["user", "assistant"]
+    assert [turn.content for turn in example[1::2]] == ["go east", "go east", "go east", "open blue box"]
+    model = scripted()
+    player = Player(model=model, settings=ActingSettings(steps=12), example=example)
+    run_sync(player.play(WorldWorker(BoxWorld, 30.0), "test", 2, Arm(name="arm", policy=arms.never())))
+    assert model.prompts
+    assert all(prompt.messages[1 : 1 + len(example)] == example for prompt in model.prompts)

@@ -86,9 +86,10 @@ def room_of(seed: int) -> int:
 
 def walker(prompt: Prompt) -> Reply:
     """Walks east surely and opens the red box unsurely; follows a note about a box more surely."""
-    system, last = prompt.messages[0].content, prompt.messages[-1].content
-    target = int(re.findall(r"in room (\d)", system)[0])
-    room = int(re.findall(r"You are in room (\d)", last.partition("\n\n")[0])[-1])
+    last = prompt.messages[-1].content
+    target = int(re.findall(r"Goal: .* in room (\d)", last)[0])
+    situation = last.partition("Situation: ")[2].partition("\n")[0]
+    room = int(re.findall(r"You are in room (\d)", situation)[-1])
     if room < target:
         return ("go east", -0.05)
     told = re.findall(r"open (?:the )?(red|blue) box", last.partition("Notes from")[2].lower())

@@ -5,21 +5,30 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-REPLY_PATTERN = r"(?is)\s*(?:(?:next )?action\s*:\s*)?[-*>`\"'\s]*([^\n`\"]+).*"
-"""The first line of a reply without a leading "Action:", a list mark or quotes."""
+REPLY_PATTERN = r"(?is)\s*(?:(?:next )?action\s*:\s*)?[-*>`\"'\s]*([^\n]+?)[`\"'\s]*(?:\n.*)?\Z"
+"""The first line of a reply without a leading "Action:", a list mark or quotes around it."""
 ANY_TEXT = "[...]"
 """The end of a valid action that allows any text in its brackets."""
+FINAL_REMARK = re.compile(r"\s+[\[(][^\[\]()]*[\])]?\W*\Z")
 
 
 def match_action(reply: str, actions: Sequence[str]) -> str | None:
-    """The valid action that a reply names, up to case, spaces and a final full stop; None if none does."""
-    said = _plain(reply)
+    """The valid action that a reply names, up to case, spaces and a final full stop; None if none does.
+
+    A remark in brackets after a valid action is ignored: small models add `[...]` to any action.
+    """
     if not actions:
         return reply.strip() or None
-    for action in actions:
-        if _plain(action) == said and not action.endswith(ANY_TEXT):
-            return action
-    return next((text for action in actions if (text := _filled(action, reply)) is not None), None)
+    if named := _named(reply, actions):
+        return named
+    if filled := next((text for action in actions if (text := _filled(action, reply)) is not None), None):
+        return filled
+    return _named(FINAL_REMARK.sub("", reply), actions)
+
+
+def _named(reply: str, actions: Sequence[str]) -> str | None:
+    said = _plain(reply)
+    return next((it for it in actions if _plain(it) == said and not it.endswith(ANY_TEXT)), None)
 
 
 def _filled(action: str, reply: str) -> str | None:

@@ -13,7 +13,7 @@ from heedful.agents.episode_record import EpisodeRecord, StepRecord
 from heedful.agents.guards import AGENT_GUARDS
 from heedful.agents.play import Arm
 from heedful.agents.playing import EpisodeJob, EpisodeRunner, OnPlaying, jobs_of
-from heedful.errors import UsageError
+from heedful.errors import ModelError, UsageError, WorldError
 from heedful.protocol.value_fit import UNFITTED, fit_trees
 from heedful.protocol.value_replay import RowViews, record_view
 from heedful.types import Budget, Policy, ValueRule
@@ -67,7 +67,10 @@ async def fit_agents(runner: EpisodeRunner, on_progress: OnPlaying) -> AgentFit:
     setup = runner.setup
     settings, seeds = setup.study.fit, setup.seeds["fit"]
     shadow = Arm(name=SHADOW, policy=shadow_policy())
-    episodes = await runner.play(jobs_of("fit", [shadow], seeds), on_progress)
+    first = jobs_of("fit", [shadow], seeds)
+    _refuse_unsure(await runner.play(first[:1], lambda progress: None))
+    episodes = await runner.play(first, on_progress)
+    _refuse_failed(episodes)
     jobs = [job for episode in episodes for job in branch_jobs(episode, settings.branches)]
     finished = await runner.play(jobs, on_progress)
     branches = tuple(branches_of(episodes, finished))
@@ -82,6 +85,27 @@ async def fit_agents(runner: EpisodeRunner, on_progress: OnPlaying) -> AgentFit:
         played = await runner.play(jobs_of("fit", [Arm(name=family, policy=policy)], seeds), on_progress)
         scores.append(_score(family, policy, played, settings.cost))
     return _chosen(scores, branches, recalled_share(episodes), tuple(notes))
+
+
+def _refuse_unsure(episodes: Sequence[EpisodeRecord]) -> None:
+    """Raise `UsageError` if an episode has steps but none with a confidence."""
+    steps = [step for episode in episodes for step in episode.steps]
+    if steps and all(step.confidence is None for step in steps):
+        raise UsageError(
+            "no step of the first fit episode has a confidence: an agent study needs a model that returns "
+            "log-probs; heedful probe shows what an endpoint supports"
+        )
+
+
+def _refuse_failed(episodes: Sequence[EpisodeRecord]) -> None:
+    """Raise an error with the last cause if every fit episode failed."""
+    if all(episode.failed for episode in episodes):
+        last = episodes[-1]
+        kind = WorldError if last.end == "environment" else ModelError
+        raise kind(
+            f"every fit episode failed, the last one with: {last.error}; mend the cause and run the study "
+            "again with --retry-failed"
+        )
 
 
 def branch_jobs(episode: EpisodeRecord, limit: int) -> Iterator[EpisodeJob]:
@@ -112,8 +136,6 @@ def branches_of(episodes: Sequence[EpisodeRecord], finished: Sequence[EpisodeRec
 def _grid(episodes: Sequence[EpisodeRecord], settings: AgentFitSettings) -> list[tuple[str, Policy]]:
     sure = [step.confidence for episode in episodes for step in episode.steps]
     known = [confidence for confidence in sure if confidence is not None]
-    if not known:
-        raise UsageError("no step of the fit side has a confidence: the model must return log-probs")
     thresholds = sorted({float(np.quantile(known, share)) for share in settings.quantiles})
     cells = product(thresholds, settings.margins, _budgets(settings))
     return [(THRESHOLD, threshold_policy(threshold, margin, budget)) for threshold, margin, budget in cells]

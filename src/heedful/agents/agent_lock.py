@@ -11,7 +11,7 @@ from heedful.agents.agent_fit import AgentFit
 from heedful.agents.agent_study import AgentSetup
 from heedful.agents.agent_workspace import AgentFiles
 from heedful.agents.play import Arm
-from heedful.agents.step_task import INSTRUCTIONS, QUESTION
+from heedful.agents.step_task import INSTRUCTIONS, OWN_WORDS, QUESTION
 from heedful.decisions import policy_fields, read_policy
 from heedful.errors import LockError, UsageError
 from heedful.protocol.deciding_code import DECIDING, PACKAGE, tree_digest
@@ -83,7 +83,8 @@ def agent_digests(setup: AgentSetup, model: Traits) -> dict[str, str]:
         "bank": setup.bank.digest,
         "recall": digest_of(msgspec.to_builtins(setup.study.recall)),
         "acting": digest_of(msgspec.to_builtins(setup.study.act)),
-        "prompts": digest_of([INSTRUCTIONS, QUESTION]),
+        "prompts": digest_of([INSTRUCTIONS, OWN_WORDS, QUESTION]),
+        "example": digest_of([message.content for message in setup.example]),
         "episodes": digest_of({side: list(seeds) for side, seeds in setup.seeds.items()}),
         "model": model.fingerprint,
     }
@@ -95,12 +96,16 @@ def code_digests() -> dict[str, str]:
     return {file.relative_to(PACKAGE).as_posix(): tree_digest(file) for file in files}
 
 
-def refuse_moved_agents(lock: AgentLock, setup: AgentSetup, model: Traits) -> None:
-    """Raise a `LockError` that names everything that changed since the lock."""
+def moved_since(lock: AgentLock, setup: AgentSetup, model: Traits) -> list[str]:
+    """Everything that changed since the lock, by name."""
     now = {**agent_digests(setup, model), **code_digests()}
     locked = {**lock.digests, **lock.code}
-    changed = [name for name in {**locked, **now} if locked.get(name) != now.get(name)]
-    if changed:
+    return [name for name in {**locked, **now} if locked.get(name) != now.get(name)]
+
+
+def refuse_moved_agents(lock: AgentLock, setup: AgentSetup, model: Traits) -> None:
+    """Raise a `LockError` that names everything that changed since the lock."""
+    if changed := moved_since(lock, setup, model):
         raise LockError(
             f"the lock of {lock.study} is broken: {', '.join(changed)} changed since {lock.locked_at}; "
             "undo the change, or make a new lock and report that"

@@ -25,7 +25,7 @@ from heedful.agents.agent_tables import (
 from heedful.agents.agent_workspace import AgentFolder, newest, read_texts
 from heedful.agents.episode_record import EpisodeRecord
 from heedful.agents.row_file import RowFile
-from heedful.agents.trace_page import trace_page
+from heedful.agents.trace_page import trace_file, trace_page
 from heedful.decisions import policy_id
 from heedful.protocol.workspace import read_json, write_json, write_text
 from heedful.report.markdown import markdown_report
@@ -49,16 +49,19 @@ def write_agent_report(folder: AgentFolder, entry_texts: Mapping[str, str]) -> A
     results = arm_results(episodes, seed=0)
     entries = entry_results(episodes[BASELINE], episodes[lock.main])
     summary = summary_of(lock, results)
-    sentences = _sentences(lock, results, file.damaged)
+    sentences = _sentences(lock, results, file.damaged) + _failures(_locked_episodes(lock, file.rows))
     fit = read_json(folder.fit, "run heedful agent study first")
     tables = [main_table(results, lock.main), step_table(results), delta_table(results)]
-    tables += [reason_table(results), entry_table(entries, entry_texts), fit_table(fit)]
+    tables += [reason_table(results), entry_table(entries, entry_texts, lock.main), fit_table(fit)]
     parts: list[Part] = [tables[0], score_figure(results, lock.main), *tables[1:]]
     write_json(folder.folder / "report.json", summary)
     write_text(folder.folder / "report.md", markdown_report(lock.study, sentences, tables))
     write_text(folder.folder / "report.html", small_page(f"{lock.study}: heedful report", sentences, parts))
-    traces = trace_page(lock, episodes, read_texts(folder), entry_texts)
-    write_text(folder.folder / "traces.html", traces)
+    texts = read_texts(folder)
+    for arm in episodes:
+        if arm != BASELINE:
+            traces = trace_page(lock, arm, episodes, texts, entry_texts)
+            write_text(folder.folder / trace_file(arm, lock.main), traces)
     return AgentReport(summary=summary, text="\n\n".join([*sentences, *map(plain_text, tables[:3])]))
 
 
@@ -103,6 +106,20 @@ def _delta_fields(delta: Mapping[str, Interval]) -> dict[str, dict[str, float]]:
     }
 
 
+def _failures(records: Sequence[EpisodeRecord]) -> list[str]:
+    """A sentence about episodes that are left out because the model or the environment failed."""
+    failed = [record for record in records if record.failed]
+    if not failed:
+        return []
+    seeds = sorted({record.seed for record in failed})
+    last = failed[-1]
+    return [
+        f"Left out of every arm because the model or the environment failed: episodes "
+        f"{', '.join(map(str, seeds[:10]))} ({len(seeds)} in all); for example {last.arm}, {last.end}: "
+        f"{last.error[:200]}"
+    ]
+
+
 def _sentences(lock: AgentLock, results: Mapping[str, ArmResult], damaged: int) -> list[str]:
     base, main = results[BASELINE], results[lock.main]
     planned = len(lock.seeds["test"])
@@ -113,6 +130,10 @@ def _sentences(lock: AgentLock, results: Mapping[str, ArmResult], damaged: int) 
         f"The {lock.main} policy scores {main.score:.3f} against {base.score:.3f} without memory: "
         f"{interval_text(score)} with {main.helps} helps and {main.hurts} hurts.",
     ]
+    if not main.routed:
+        sentences.append(f"The {lock.main} policy never consulted memory on the test side.")
+    pages = ", ".join(trace_file(name, lock.main) for name in results if name != BASELINE)
+    sentences.append(f"Every episode beside the one without memory, step by step: {pages}.")
     if lock.played_before:
         sentences.append(f"{lock.played_before} test episodes had been played before the lock was made.")
     if damaged:

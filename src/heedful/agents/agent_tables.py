@@ -97,7 +97,7 @@ def reason_table(results: Mapping[str, ArmResult]) -> ReportTable:
     )
 
 
-def entry_table(entries: Sequence[EntryResult], texts: Mapping[str, str]) -> ReportTable:
+def entry_table(entries: Sequence[EntryResult], texts: Mapping[str, str], main: str) -> ReportTable:
     rows = tuple(
         (
             entry.entry,
@@ -110,13 +110,13 @@ def entry_table(entries: Sequence[EntryResult], texts: Mapping[str, str]) -> Rep
     )
     return ReportTable(
         name="entries",
-        title="Entries in accepted prompts",
+        title=f"Entries in prompts that the {main} policy accepted",
         note="Episodes in which an action was taken with the entry in its prompt, by their paired outcome; "
         "the most harmful entries first. Entries recalled together share an outcome.",
         head=("entry", "episodes", "helps", "hurts", "text"),
         rows=rows,
         words=frozenset({4}),
-        empty="no action with memory was accepted",
+        empty=f"the {main} policy accepted no action with memory",
     )
 
 
@@ -159,5 +159,8 @@ def _optional(value: float | None) -> str:
 
 
 def interval_text(interval: Interval, digits: int = 3) -> str:
+    """A difference with its interval; a bootstrap has none if all pairs differ alike."""
+    if interval.low == interval.high:
+        return f"{interval.value:+.{digits}f} (all {interval.n} pairs alike)"
     value, low, high = (f"{number:+.{digits}f}" for number in (interval.value, interval.low, interval.high))
     return f"{value} [{low}, {high}]"

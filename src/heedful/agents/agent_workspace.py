@@ -86,16 +86,16 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _copy(place: Path, study: AgentStudy, folder: AgentFolder) -> None:
+    if not (place.parent / study.bank).is_file():
+        raise MissingError(f"{place.parent / study.bank}, named in {place}, does not exist")
     try:
         folder.folder.mkdir(parents=True, exist_ok=True)
         bank = folder.folder / study.bank
         if not (bank.exists() and bank.samefile(place.parent / study.bank)):
             shutil.copyfile(place.parent / study.bank, bank)
         shutil.copyfile(place, folder.study)
-    except FileNotFoundError as error:
-        raise MissingError(f"{error.filename}, named in {place}, does not exist") from error
     except OSError as error:
-        raise UsageError(f"{error.filename} cannot be copied to {folder.folder}: {error.strerror}") from error
+        raise UsageError(f"the folder {folder.folder} cannot be written: {error.strerror}") from error
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Decodes by prompt: what one arm has decoded, no other arm decodes again."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 import msgspec
@@ -29,6 +30,8 @@ class CachedModel:
     saved: int = 0
     """Decodes answered from the cache."""
     _known: dict[str, Decode] = field(default_factory=dict)
+    _running: dict[str, asyncio.Task[Decode]] = field(default_factory=dict)
+    """Decodes in progress, which other arms wait for."""
 
     def __post_init__(self) -> None:
         if self.file is not None:
@@ -43,6 +46,20 @@ class CachedModel:
         if key in self._known:
             self.saved += 1
             return self._known[key]
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = asyncio.create_task(self._decode(key, prompt))
+            running.add_done_callback(lambda done: self._end(key, done))
+        else:
+            self.saved += 1
+        return await asyncio.shield(running)
+
+    def _end(self, key: str, done: "asyncio.Task[Decode]") -> None:
+        del self._running[key]
+        if not done.cancelled():
+            done.exception()  # whoever waits has it; if nobody does any more, it is of no interest
+
+    async def _decode(self, key: str, prompt: Prompt) -> Decode:
         decode = await self.model.decode(prompt)
         self.decoded += 1
         self._known[key] = decode

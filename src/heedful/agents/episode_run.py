@@ -1,27 +1,32 @@
 """One episode for a reader: its steps in words, its branches, and memory built from episodes."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from heedful import arms
 from heedful.agents.agent_fit import branch_jobs
 from heedful.agents.decode_cache import CachedModel
 from heedful.agents.episode_record import EpisodeRecord
-from heedful.agents.hints import failure_entries, gold_entries, pool_seeds
+from heedful.agents.hints import FailedStep, failed_steps, failure_entry, gold_entries, pool_seeds
 from heedful.agents.play import Arm, Player, SourcesOf, StepView
 from heedful.agents.step_task import ActingSettings
 from heedful.agents.trail import cut
-from heedful.agents.world_worker import WorldWorker
+from heedful.agents.world_worker import WorldWorker, watched
+from heedful.errors import ModelError
 from heedful.memory.formats import write_entries
 from heedful.ports import Environment, Model
 from heedful.protocol.workspace import write_text
-from heedful.types import Entry, EpisodeSide, Policy
+from heedful.types import Entry, EpisodeSide, Message, Policy
 
 SEEN_LENGTH = 300
 """Characters of an observation that are printed."""
 BRANCHES = 5
+HINT_PATIENCE = 1800.0
+"""Seconds that an environment may take for the solutions of its pool episodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,7 @@ class EpisodeRun:
     policy: Policy
     sources: SourcesOf
     settings: ActingSettings
+    example: tuple[Message, ...] = ()
     branch: bool = False
 
 
@@ -51,12 +57,12 @@ class PlayedRun:
 async def play_once(run: EpisodeRun, seed: int, watch: Callable[[StepView], None]) -> PlayedRun:
     """Play an episode, and finish it both ways where memory proposed another action if asked to."""
     cached = CachedModel(model=run.model)
-    player = Player(model=cached, settings=run.settings, sources=run.sources, watch=watch)
+    quiet = Player(model=cached, settings=run.settings, example=run.example)
+    player = replace(quiet, sources=run.sources, watch=watch)
     worker = WorldWorker(lambda: run.world, run.settings.world_patience)
     record = await player.play(worker, side_of(run.world, seed), seed, Arm(name=run.arm, policy=run.policy))
     branches = []
     if run.branch:
-        quiet = Player(model=cached, settings=run.settings)
         for job in branch_jobs(record, BRANCHES):
             own = (*job.script[:-1], record.steps[len(job.script) - 1].first_action)
             for script in (own, job.script):
@@ -142,18 +148,39 @@ def _branch_lines(branches: list[EpisodeRecord]) -> list[str]:
 
 
 async def write_hints(
-    world: Environment, out: Path, limit: int, failures: int, model: Model | None, settings: ActingSettings
+    world: Environment,
+    out: Path,
+    limit: int,
+    failures: int,
+    player: Player | None,
+    tell: Callable[[str], object] = lambda line: None,
+    known: Sequence[FailedStep] = (),
 ) -> dict[str, int]:
-    """Build entries from pool episodes and write them to a file; the number of entries."""
-    seeds = pool_seeds(world)
-    episodes = []
-    if model is not None:
-        player = Player(model=model, settings=settings)
-        worker = WorldWorker(lambda: world, settings.world_patience)
+    """Build entries from pool episodes and write them to a file; the number of entries.
+
+    With a player, the first `failures` pool episodes are played, and the steps that left the solution are
+    written beside the entries; `tell` gets a line after each. `known` holds such steps of an earlier run.
+    """
+    seeds = await watched(lambda: pool_seeds(world), "the list of pool episodes", HINT_PATIENCE)
+    episodes: list[EpisodeRecord] = []
+    if player is not None:
+        worker = WorldWorker(lambda: world, player.settings.world_patience)
         arm = Arm(name="no memory", policy=arms.never())
-        episodes = [await player.play(worker, "pool", seed, arm) for seed in seeds[:failures]]
-    failed = list(failure_entries(world, episodes, limit))
-    gold = gold_entries(world, seeds, max(0, limit - len(failed)))
+        for number, seed in enumerate(seeds[:failures], 1):
+            episodes.append(await player.play(worker, "pool", seed, arm))
+            tell(f"episode {number} of {min(failures, len(seeds))}: {end_line(episodes[-1])}")
+        if episodes and all(episode.failed for episode in episodes):
+            raise ModelError(f"every pool episode failed, the last one with: {episodes[-1].error}")
+
+    def build() -> tuple[list[FailedStep], list[Entry], list[Entry]]:
+        steps = [*known, *failed_steps(world, episodes)][:limit]
+        failed = [failure_entry(world, step) for step in steps]
+        return steps, failed, gold_entries(world, seeds, max(0, limit - len(failed)))
+
+    steps, failed, gold = await watched(build, "the search for solutions", HINT_PATIENCE)
+    if episodes:
+        lines = "".join(f"{msgspec.json.encode(step).decode()}\n" for step in steps)
+        write_text(out.with_suffix(".failed.jsonl"), lines)
     entries = {entry.id: entry for entry in (*failed, *gold)}
     write_text(out, write_entries(list(entries.values()), "jsonl"))
     return {"entries": len(entries), "failures": len(failed)}

@@ -1,7 +1,10 @@
 """Build memory for agents from pool episodes: fragments of solutions, and how failures could be avoided."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from heedful.agents.episode_record import EpisodeRecord
 from heedful.agents.trail import cut
@@ -14,10 +17,12 @@ FRAGMENT = 3
 """Actions in a fragment."""
 SHORT = 8
 """Steps of a short solution."""
-SITUATION_LENGTH = 400
+SITUATION_LENGTH = 160
 """Characters of the observation in an entry."""
-SUBJECT_WORDS = "the item that fits"
-"""Stands for the subject of another goal, which would mislead."""
+SUBJECT_WORDS = "(the one that fits the goal best)"
+"""Stands for an action about the subject of another goal."""
+GOAL_WORDS = "the words of your goal"
+"""Stands for text in an action that repeats the words of another goal."""
 GOLD, FAILURE = "gold", "failure"
 ASKED_SIDES: tuple[EpisodeSide, ...] = ("fit", "test")
 
@@ -48,17 +53,20 @@ def subjects(environment: Environment, seeds: Sequence[int]) -> set[str]:
 
 
 def gold_steps(environment: Environment, seed: int) -> list[GoldStep]:
-    """The steps of a solution; empty if it does not lead to the goal."""
+    """The steps of a solution that change anything; empty if it does not lead to the goal."""
     if not isinstance(environment, Teacher):
         raise UsageError("the environment has no method gold(seed), so no memory can be built from solutions")
     path = tuple(environment.gold(seed))
     now = environment.reset(seed)
-    steps = []
-    for at, action in enumerate(path):
-        steps.append(GoldStep(before=now, actions=path[at:]))
-        now = environment.step(action)
+    useful = []
+    for action in path:
+        before, now = now, environment.step(action)
+        if now.done or (now.text, now.score) != (before.text, before.score):
+            useful.append((before, action))
         if now.done:
             break
+    actions = tuple(action for _, action in useful)
+    steps = [GoldStep(before=before, actions=actions[at:]) for at, (before, _) in enumerate(useful)]
     return steps if now.score > 0 else []
 
 
@@ -77,24 +85,40 @@ def fragments(steps: Sequence[GoldStep], seed: int) -> list[Entry]:
     """One entry for every step of a short solution, for every third step of a long one."""
     stride = 1 if len(steps) <= SHORT else FRAGMENT
     return [
-        _entry(step.before, f"What worked: {_joined(step.before, step.actions[:FRAGMENT])}.", GOLD, seed)
+        _entry(step.before, _advice(step.before, step.actions[:FRAGMENT]), GOLD, seed)
         for step in steps[::stride]
     ]
 
 
-def failure_entries(
-    environment: Environment, episodes: Sequence[EpisodeRecord], limit: int
-) -> Iterator[Entry]:
-    """For failed episodes: the first step that left the solution, and what would have worked there."""
-    failed = [episode for episode in episodes if not episode.success and not episode.failed]
-    for episode in failed[:limit]:
+class FailedStep(msgspec.Struct, frozen=True):
+    """The step at which a played episode left the solution; with it an entry is built without playing."""
+
+    seed: int
+    step: int
+    action: str
+
+
+def failed_steps(environment: Environment, episodes: Sequence[EpisodeRecord]) -> Iterator[FailedStep]:
+    """The first step of each failed episode that left the solution."""
+    for episode in episodes:
+        if episode.success or episode.failed:
+            continue
         steps = gold_steps(environment, episode.seed)
-        for gold, step in zip(steps, episode.steps, strict=False):
+        for at, (gold, step) in enumerate(zip(steps, episode.steps, strict=False)):
             if step.action != gold.actions[0]:
-                better = _joined(gold.before, gold.actions[:FRAGMENT])
-                advice = f"Here {cut(step.action, 80)!r} did not lead to the goal; what works: {better}."
-                yield _entry(gold.before, advice, FAILURE, episode.seed)
+                yield FailedStep(episode.seed, at, step.action)
                 break
+
+
+def failure_entry(environment: Environment, failed: FailedStep) -> Entry:
+    """What would have worked at a step that left the solution."""
+    steps = gold_steps(environment, failed.seed)
+    if failed.step >= len(steps):
+        raise UsageError(f"the solution of episode {failed.seed} has no step {failed.step}")
+    gold = steps[failed.step]
+    advice = _advice(gold.before, gold.actions[:FRAGMENT])
+    not_this = f"Did not lead to the goal: {cut(failed.action, 80)}"
+    return _entry(gold.before, f"{advice}\n{not_this}", FAILURE, failed.seed)
 
 
 def _entry(before: Observation, advice: str, source: str, seed: int) -> Entry:
@@ -103,10 +127,28 @@ def _entry(before: Observation, advice: str, source: str, seed: int) -> Entry:
     return new_entry(situation, kind="hint", response=advice, tags=tags, source=f"{source}:{seed}")
 
 
-def _joined(before: Observation, actions: Sequence[str]) -> str:
+def _advice(before: Observation, actions: Sequence[str]) -> str:
+    """The next action on a line of its own, because a small model copies the line; then those after it."""
+    first, *later = [_general(action, before) for action in actions]
+    return "\n".join((f"Next action: {first}", *([f"After that: {', '.join(later)}"] if later else [])))
+
+
+def _general(action: str, before: Observation) -> str:
+    """An action as advice under another goal.
+
+    The subject of this goal and the words that the action takes from it would mislead there, so words stand
+    for them: `click[black]` is `click[(the color that your goal names)]` if the goal says `color: black`.
+    """
     subject = before.subject.lower()
-    spoken = [a.replace(subject, SUBJECT_WORDS) if subject and subject in a else a for a in actions]
-    return ", then ".join(spoken)
+    if subject and subject in action:
+        return SUBJECT_WORDS
+    verb, bracket, rest = action.partition("[")
+    said = " ".join(rest.removesuffix("]").split())
+    if not bracket or not said or said.casefold() not in before.goal.casefold():
+        return action
+    role = re.search(rf"([\w-]+(?: [\w-]+)?): {re.escape(said)}(?:,|$)", before.goal, re.IGNORECASE)
+    name = role[1].removeprefix("and ").removeprefix("with ") if role else ""
+    return f"{verb}[({f'the {name} that your goal names' if name else GOAL_WORDS})]"
 
 
 def refuse_leaks(

@@ -14,7 +14,7 @@ from heedful.decisions import decision_of, policy_id
 from heedful.episode import Episode
 from heedful.errors import ModelError, RequestError, WorldError
 from heedful.ports import Model, Source
-from heedful.types import EpisodeSide, Observation, Outcome, Policy, digest_of
+from heedful.types import EpisodeSide, Message, Observation, Outcome, Policy, digest_of
 
 INVALID_IN_A_ROW = 20
 """An episode ends after this many steps in a row without a valid action."""
@@ -46,6 +46,8 @@ class Player:
 
     model: Model
     settings: ActingSettings
+    example: tuple[Message, ...] = ()
+    """Turns of a solved episode, at the beginning of every prompt."""
     sources: SourcesOf = lambda kind: {}
     patience: float | None = 600.0
     """Time limit of a consultation in seconds."""
@@ -127,8 +129,9 @@ class Play:
     async def _decide(self, episode: Episode) -> Outcome | None:
         """The outcome of this step; None if the model cannot answer. A prompt too long is shortened once."""
         for last_try in (False, True):
-            task = step_task(self.trail, self.player.settings, f"{self.seed}:{len(self.trail.steps)}")
-            episode.earlier = ()  # the trail is the conversation: it holds no lists of actions
+            id = f"{self.seed}:{len(self.trail.steps)}"
+            task = step_task(self.trail, self.player.settings, id, self.player.example)
+            episode.earlier = ()  # the history in the question is shorter than past turns
             try:
                 return await episode.step(task)
             except RequestError as error:

@@ -12,6 +12,7 @@ from heedful.agents.play import Arm, Player
 from heedful.agents.world_worker import WorldWorker
 from heedful.decisions import policy_id
 from heedful.errors import ModelError, WorldError
+from heedful.models.fleet import slots_of
 from heedful.ports import Model
 from heedful.types import EpisodeSide
 
@@ -91,7 +92,8 @@ class EpisodeRunner:
                 worker.close()
 
         tell()
-        workers = [asyncio.create_task(work()) for _ in range(self.setup.study.model.slots if left else 0)]
+        slots = slots_of(self.model, self.setup.study.model.slots)
+        workers = [asyncio.create_task(work()) for _ in range(slots if left else 0)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -104,7 +106,11 @@ class EpisodeRunner:
     def _player(self) -> Player:
         setup, files = self.setup, self.files
         return Player(
-            model=self.cached, settings=setup.study.acting, sources=setup.sources, remember=files.remember
+            model=self.cached,
+            settings=setup.study.acting,
+            example=setup.example,
+            sources=setup.sources,
+            remember=files.remember,
         )
 
     def _is_missing(self, record: EpisodeRecord | None) -> bool:

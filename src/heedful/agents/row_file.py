@@ -1,15 +1,13 @@
 """An append-only file of JSON rows; a torn or changed row is skipped and counted."""
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import msgspec
 
-from heedful.errors import StoreError
-from heedful.protocol.ledger import ends_with_newline, held
+from heedful.protocol.line_file import LineFile, read_lines
 
 T = TypeVar("T")
 
@@ -23,11 +21,10 @@ class RowFile(Generic[T]):
         self.damaged = 0
         """Lines that cannot be read or do not match their checksum."""
         self._kind = kind
-        self._file: IO[bytes] | None = None
-        if path.exists():
-            for line in path.read_bytes().split(b"\n"):
-                if line:
-                    self._take(line)
+        self._file = LineFile(path)
+        for line in read_lines(path):
+            if line:
+                self._take(line)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -42,36 +39,18 @@ class RowFile(Generic[T]):
             self.damaged += 1
 
     def __enter__(self) -> Self:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = held(self.path.open("ab", buffering=0))
-            if self.path.stat().st_size and not ends_with_newline(self.path):
-                self._file.write(b"\n")
-        except BlockingIOError as error:
-            raise StoreError(f"another process is writing to {self.path}: wait until it ends") from error
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from error
+        self._file.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+        self._file.__exit__(kind, error, trace)
 
     def append(self, row: T) -> None:
         """Write a row."""
-        assert self._file is not None, "open the file with `with` before appending"
-        written_row = msgspec.json.encode(row)
-        line = msgspec.json.encode({"row": msgspec.Raw(written_row), "sum": _sum(written_row)}) + b"\n"
-        try:
-            written = self._file.write(line)
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from error
-        if written < len(line):
-            raise StoreError(f"{self.path} cannot be written: no space for a whole row; free some space")
+        written = msgspec.json.encode(row)
+        self._file.append(msgspec.json.encode({"row": msgspec.Raw(written), "sum": _sum(written)}) + b"\n")
         self.rows.append(row)
 
 

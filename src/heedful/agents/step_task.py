@@ -1,17 +1,20 @@
-"""The prompt of a step: goal, past steps, observation and valid actions."""
+"""The prompt of a step: goal, past actions, observation and valid actions, after a solved example."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.agents.actions import REPLY_PATTERN, shortlist
 from heedful.agents.trail import Trail, cut
-from heedful.types import Task
+from heedful.types import Message, Task
 
 INSTRUCTIONS = (
-    "You act in a text world to reach a goal. In each turn you see the situation and the valid actions. "
-    "Reply with exactly one of the valid actions, written as in the list, and nothing else. "
-    "Where a valid action ends with [...], replace the dots with words of your own.\n\nGoal: {goal}"
+    "You act in a text world to reach a goal. In each turn you see the goal, what you have done, the "
+    "situation and the valid actions. Reply with one valid action and nothing else."
 )
-QUESTION = "{observation}\n\nValid actions:\n{actions}\n\nReply with the next action."
+OWN_WORDS = " Where a valid action ends with [...], replace the dots with words of your own."
+"""Added where such actions occur; in other worlds a small model would write the brackets too."""
+QUESTION = "Goal: {goal}\nDone so far:\n{history}\n\nSituation: {observation}\nValid actions:\n{actions}"
+NOTHING_DONE = "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +23,12 @@ class ActingSettings:
 
     steps: int = 20
     """Maximum number of steps of an episode."""
-    history_tokens: int = 1000
-    """Past observations and actions in a prompt, in tokens (estimated)."""
+    history_tokens: int = 400
+    """Past actions and what followed them in a prompt, in tokens (estimated)."""
     observation_length: int = 1600
     """Characters of the current observation in a prompt."""
-    past_length: int = 400
-    """Characters of each past observation in a prompt."""
+    past_length: int = 80
+    """Characters of what followed each past action in a prompt."""
     shown_actions: int = 30
     """Valid actions in a prompt; of more, the likeliest are chosen by their words."""
     max_tokens: int = 64
@@ -34,22 +37,31 @@ class ActingSettings:
     """Seconds that the environment may take for one step."""
 
 
-def step_task(trail: Trail, settings: ActingSettings, id: str) -> Task:
-    """The task of the current step.
+def step_task(trail: Trail, settings: ActingSettings, id: str, example: Sequence[Message] = ()) -> Task:
+    """The task of the current step; `example` holds the turns of a solved episode.
 
-    The list of actions is at the end and is not repeated for past steps, and a past observation is a
-    beginning of what it was. So the prompt of the next step begins with this one up to that cut.
+    The list leaves out actions that were tried at this same observation: a small model repeats them until
+    the episode ends. What changes comes last: the example and the rules are read once, and the goal and the
+    past actions of a step are read again only from the last action on.
     """
-    now = trail.now
-    shown = shortlist(now.actions, trail.goal, now.text, settings.shown_actions)
-    observation = cut(now.text, settings.observation_length)
-    actions = "\n".join(f"- {action}" for action in shown) or "- any"
+    shown = shortlist(trail.untried(), trail.goal, trail.now.text, settings.shown_actions)
     return Task(
         id=id,
-        question=QUESTION.format(observation=observation, actions=actions),
-        instructions=INSTRUCTIONS.format(goal=trail.goal),
+        question=step_question(trail, settings, shown),
+        instructions=INSTRUCTIONS + OWN_WORDS if trail.takes_text else INSTRUCTIONS,
         answer_pattern=REPLY_PATTERN,
         max_tokens=settings.max_tokens,
-        earlier=trail.messages(settings.history_tokens, settings.past_length),
-        query=f"{trail.goal}\n{observation}",
+        earlier=tuple(example),
+        query=f"{trail.goal}\n{cut(trail.now.text, settings.observation_length)}",
+    )
+
+
+def step_question(trail: Trail, settings: ActingSettings, shown: Sequence[str]) -> str:
+    """The situation in words, with these valid actions."""
+    history = trail.history(settings.history_tokens, settings.past_length)
+    return QUESTION.format(
+        goal=trail.goal,
+        history="\n".join(history) or NOTHING_DONE,
+        observation=cut(trail.now.text, settings.observation_length),
+        actions="\n".join(f"- {action}" for action in shown) or "- any",
     )

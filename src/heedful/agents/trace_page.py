@@ -12,7 +12,8 @@ from heedful.report.style import STYLE
 TRACE_STYLE = """
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: .6rem; }
 .step { border: 1px solid #ddd; padding: .4rem .6rem; font-size: .875rem; overflow-wrap: anywhere; }
-.step .seen { color: #444; max-height: 7rem; overflow: auto; }
+.step .seen { color: #444; max-height: 14rem; overflow: auto; white-space: pre-line; }
+@media (max-width: 40rem) { .pair { grid-template-columns: 1fr; } }
 .parted { border: 2px solid #d55e00; }
 .first-parting { grid-column: 1 / -1; color: #d55e00; font-weight: 700; }
 .accept { color: #0072b2; font-weight: 600; }
@@ -23,22 +24,34 @@ TRACE_STYLE = """
 NO_TEXT = "(the text is not stored)"
 
 
+def trace_file(arm: str, main: str) -> str:
+    """The name of an arm's page; that of the main arm is `traces.html`."""
+    return "traces.html" if arm == main else f"traces-{arm.replace(' ', '-')}.html"
+
+
 def trace_page(
     lock: AgentLock,
+    arm: str,
     episodes: Mapping[str, Sequence[EpisodeRecord]],
     texts: Mapping[str, str],
     entries: Mapping[str, str],
 ) -> str:
-    """All paired episodes of the main arm; `texts` by digest, `entries` by id."""
+    """All paired episodes of an arm; `texts` by digest, `entries` by id."""
     reader = TraceReader(texts, entries)
-    pairs = zip(episodes[BASELINE], episodes[lock.main], strict=True)
-    body = "\n".join(reader.episode(before, after, lock.main) for before, after in pairs)
-    title = escape(f"{lock.study}: traces")
+    pairs = zip(episodes[BASELINE], episodes[arm], strict=True)
+    body = "\n".join(reader.episode(before, after) for before, after in pairs)
+    title = escape(f"{lock.study}: traces of {arm}")
+    others = " · ".join(
+        f'<a href="{escape(trace_file(other, lock.main))}">{escape(other)}</a>'
+        for other in episodes
+        if other not in (BASELINE, arm)
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}{TRACE_STYLE}</style></head><body><main>\n<h1>{title}</h1>\n"
-        f"<p>Left: {BASELINE}. Right: {escape(lock.main)}. The first step where they part is marked.</p>\n"
+        f"<p>Left: {BASELINE}. Right: {escape(arm)}. The first step where they part is marked.</p>\n"
+        f'<p>Other arms: {others}. <a href="report.html">Report</a>.</p>\n'
         f"{body}\n</main></body></html>\n"
     )
 
@@ -59,7 +72,7 @@ class TraceReader:
         self._texts = texts
         self._entries = entries
 
-    def episode(self, before: EpisodeRecord, after: EpisodeRecord, arm: str) -> str:
+    def episode(self, before: EpisodeRecord, after: EpisodeRecord) -> str:
         """Two episodes of one seed, step by step."""
         parting = first_parting(before, after)
         rows = []
@@ -69,7 +82,8 @@ class TraceReader:
             rows += [self._cell(episode, at, at == parting) for episode in (before, after)]
         goal = escape(self._texts.get(after.goal, NO_TEXT))
         change = f"{before.score:.2f} → {after.score:.2f}"
-        ends = f"{before.end} / {after.end}"
+        parted = "the same actions" if parting is None else f"parts at step {parting + 1}"
+        ends = f"{before.end} / {after.end}; {parted}"
         return (
             f'<details id="episode-{after.seed}"><summary>Episode {after.seed}: {change} ({ends})</summary>'
             f'<p><b>Goal:</b> {goal}</p><div class="pair">{"".join(rows)}</div></details>'

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -43,21 +43,39 @@ class WorldWorker:
 
     async def _watched(self, call: Callable[[], Observation], what: str) -> Observation:
         try:
-            async with asyncio.timeout(self._patience):
-                observation = await _in_thread(call)
-        except TimeoutError as error:
+            return usable(await watched(call, what, self._patience), what)
+        except WorldError:
             self.close()
-            raise WorldError(f"the environment did not answer {what} within {self._patience:g} s") from error
-        except HeedfulError as error:
-            if isinstance(error, WorldError):
-                self.close()
             raise
-        except Exception as error:  # an environment is third-party code and may raise anything
-            self.close()
-            raise WorldError(f"the environment failed at {what}: {type(error).__name__}: {error}") from error
-        if not isinstance(observation, Observation):
-            raise WorldError(f"the environment returned a {type(observation).__name__} at {what}")
-        return observation
+
+
+async def watched(call: Callable[[], T], what: str, patience: float) -> T:
+    """The result of a call of an environment; a failure, or no result in time, is a `WorldError`."""
+    try:
+        async with asyncio.timeout(patience):
+            return await _in_thread(call)
+    except TimeoutError as error:
+        raise WorldError(f"the environment did not answer {what} within {patience:g} s") from error
+    except HeedfulError:
+        raise
+    except Exception as error:  # an environment is third-party code and may raise anything
+        raise WorldError(f"the environment failed at {what}: {type(error).__name__}: {error}") from error
+
+
+def usable(seen: object, what: str) -> Observation:
+    """The observation, or a `WorldError` that says what is wrong with it."""
+    if not isinstance(seen, Observation):
+        raise WorldError(f"the environment returned a {type(seen).__name__}, not an Observation, at {what}")
+    if not isinstance(seen.text, str) or not isinstance(seen.actions, Sequence):
+        raise WorldError(f"the environment returned an observation without a text or actions at {what}")
+    if not isinstance(seen.score, int | float) or not 0 <= seen.score <= 1:
+        raise WorldError(f"the environment returned the score {seen.score!r} at {what}: it must be 0 to 1")
+    if not seen.actions and not seen.done:
+        raise WorldError(
+            f"the environment offers no action at {what} although the episode is not done; for free text, "
+            "offer an action that ends with [...]"
+        )
+    return seen
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

@@ -8,7 +8,7 @@ import pytest
 from heedful.environments import EnvironmentOptions, make_environment
 from heedful.environments.webshop.catalogue import FILE, Product, read_products
 from heedful.environments.webshop.pages import item_page, result_page, search_page
-from heedful.environments.webshop.shop import INVALID, WebShop
+from heedful.environments.webshop.shop import INVALID, WebShop, WebShopSettings
 from heedful.errors import MissingError, UsageError
 from heedful.testing import check_environment
 from tests.environments.making import product, write_products
@@ -124,3 +124,29 @@ def test_a_goal_that_does_not_exist_is_refused(shop: WebShop) -> None:
         shop.reset(1600)
     with pytest.raises(UsageError, match="reset the shop"):
         WebShop([]).step("search[x]")
+
+
+def test_brief_pages_offer_items_first_and_an_option_until_it_is_chosen(products: list[Product]) -> None:
+    check_environment(lambda: WebShop(products, WebShopSettings(pages="brief")))
+    brief, whole = WebShop(products, WebShopSettings(pages="brief")), WebShop(products)
+    search, item, first, second, buy = whole.gold(7)
+    for shop in (brief, whole):
+        shop.reset(7)
+    short, long = brief.step(search), whole.step(search)
+    assert len(short.text) < len(long.text)
+    assert short.actions[0] == f"click[{short.text.splitlines()[1].split()[0]}]"
+    assert short.actions[-1] == "click[back to search]"
+    assert "color: not chosen yet; size: not chosen yet" in brief.step(item).text
+    seen = brief.step(first)
+    value = first.removeprefix("click[").removesuffix("]")
+    assert f"color: {value}; size: not chosen yet" in seen.text
+    assert first not in seen.actions
+    assert second in seen.actions
+    brief.step(second)
+    assert brief.step(buy).score == 1.0
+
+
+def test_an_unknown_form_of_pages_is_refused(tmp_path: Path) -> None:
+    options = EnvironmentOptions(data=write_products(tmp_path, count=4), options={"pages": "short"})
+    with pytest.raises(UsageError, match="short"):
+        make_environment("webshop", options)

@@ -3,14 +3,19 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
 
 from heedful.environments.making import EnvironmentOptions
 from heedful.environments.webshop.catalogue import Product, read_products
 from heedful.environments.webshop.goals import SIDES, ShopGoal, make_goals
 from heedful.environments.webshop.pages import (
     BACK,
+    BRIEF_PER_PAGE,
     BUY,
     NEXT,
+    PER_PAGE,
     PREVIOUS,
     SUB_PAGES,
     ShopPage,
@@ -29,11 +34,23 @@ ACTION = re.compile(r"(search|click)\[(.*)\]", re.DOTALL)
 INVALID = "That action is not possible here; nothing changed."
 
 
+class WebShopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How pages read: as published, or brief."""
+
+    pages: Literal["published", "brief"] = "published"
+
+    @property
+    def per_page(self) -> int:
+        return BRIEF_PER_PAGE if self.pages == "brief" else PER_PAGE
+
+
 @dataclass(slots=True)
 class Visit:
     """Where a customer is."""
 
     goal: ShopGoal
+    per_page: int = PER_PAGE
+    """Results per page."""
     page: ShopPage = field(default_factory=search_page)
     results: list[Product] = field(default_factory=list)
     number: int = 1
@@ -49,7 +66,8 @@ class Visit:
 class WebShop:
     """The published rules over a catalogue; a seed is the number of a goal."""
 
-    def __init__(self, products: Sequence[Product]) -> None:
+    def __init__(self, products: Sequence[Product], settings: WebShopSettings | None = None) -> None:
+        self._settings = settings or WebShopSettings()
         self._products = {product.asin.lower(): product for product in products}
         self.goals = make_goals(products)
         self._search = ShopSearch(products)
@@ -58,7 +76,12 @@ class WebShop:
 
     @property
     def spec(self) -> Spec:
-        return {"environment": "webshop", "products": self._digest[:16], "goals": len(self.goals)}
+        return {
+            "environment": "webshop",
+            "products": self._digest[:16],
+            "goals": len(self.goals),
+            "pages": self._settings.pages,
+        }
 
     def seeds(self, side: EpisodeSide) -> Sequence[int]:
         return range(len(self.goals))[SIDES[side]]
@@ -66,7 +89,7 @@ class WebShop:
     def reset(self, seed: int) -> Observation:
         if not 0 <= seed < len(self.goals):
             raise UsageError(f"WebShop has no goal {seed}; choose one from 0 to {len(self.goals) - 1}")
-        self._visit = Visit(self.goals[seed])
+        self._visit = Visit(self.goals[seed], self._settings.per_page)
         return self._observed(self._visit)
 
     def step(self, action: str) -> Observation:
@@ -86,7 +109,7 @@ class WebShop:
         if query is None:
             return ()
         place = self._search.find(query).index(goal.target)
-        turns = [f"click[{NEXT.lower()}]"] * (place // 10)
+        turns = [f"click[{NEXT.lower()}]"] * (place // self._settings.per_page)
         item = f"click[{goal.target.asin.lower()}]"
         options = [f"click[{value}]" for value in goal.options.values()]
         return (f"search[{query}]", *turns, item, *options, f"click[{BUY.lower()}]")
@@ -115,10 +138,11 @@ class WebShop:
         return self._visit
 
     def _observed(self, visit: Visit, notice: str = "") -> Observation:
-        goal = visit.goal
+        goal, page, brief = visit.goal, visit.page, self._settings.pages == "brief"
+        actions = page.brief_actions if brief else page.actions
         return Observation(
-            text=" ".join(filter(None, (notice, visit.page.text))),
-            actions=() if visit.done else visit.page.actions,
+            text=" ".join(filter(None, (notice, page.brief if brief else page.text))),
+            actions=() if visit.done else actions,
             score=visit.score,
             done=visit.done,
             goal=goal.text,
@@ -182,7 +206,7 @@ def _click(visit: Visit, button: str, shop: WebShop) -> None:
 
 
 def _show_results(visit: Visit) -> None:
-    visit.page = result_page(visit.results, visit.number)
+    visit.page = result_page(visit.results, visit.number, visit.per_page)
 
 
 def _show_item(visit: Visit) -> None:
@@ -192,7 +216,7 @@ def _show_item(visit: Visit) -> None:
 
 def make_webshop(options: EnvironmentOptions) -> WebShop:
     """The shop with the products of the data folder."""
-    options.read(dict[str, None], "webshop")
+    settings = options.read(WebShopSettings, "webshop")
     if options.data is None:
         raise MissingError("WebShop needs its products; set HEEDFUL_DATA or use --data FOLDER")
-    return WebShop(read_products(options.data))
+    return WebShop(read_products(options.data), settings)
