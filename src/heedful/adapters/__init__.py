@@ -1,0 +1,1 @@
+"""The control loop inside other libraries' clients."""

@@ -1,0 +1,1 @@
+"""The dashboard: server-rendered pages about a running heedful."""

@@ -1,0 +1,1 @@
+"""Bringing a policy into use: shadow, canary, and the check before promotion."""

@@ -1,0 +1,1 @@
+"""An OpenAI-compatible server in front of the control loop."""
