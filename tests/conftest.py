@@ -8,7 +8,10 @@ import pytest
 from hypothesis import settings
 
 from heedful import Database, EmbeddedModel, SqliteStore
+from heedful.memory.postgres.database import PostgresDatabase
+from heedful.memory.postgres.store import PostgresStore
 from heedful.models import weights
+from tests.postgres_server import PostgresServer, running_postgres
 
 settings.register_profile("heedful", deadline=None)
 settings.load_profile("heedful")
@@ -16,12 +19,17 @@ settings.load_profile("heedful")
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What uses the embedded model is marked `engine` and runs in one process; slow tests start first."""
+    """What uses the embedded model is marked `engine` and runs in one process, as does what uses Postgres
+    or Ray; slow tests start first."""
     for item in items:
         if "engine" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.engine)
         if item.get_closest_marker("engine"):
             item.add_marker(pytest.mark.xdist_group("engine"))
+        if "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("postgres"))
+        if item.path.name == "test_ray_actor.py":
+            item.add_marker(pytest.mark.xdist_group("ray"))
         if item.get_closest_marker("slow"):  # simulations run the same lines for minutes
             item.add_marker(pytest.mark.no_cover)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
@@ -53,3 +61,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("HEEDFUL_")]:
         monkeypatch.delenv(name)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real Postgres for all tests that need one."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> Iterator[PostgresStore]:
+    """A store in a database of its own."""
+    database = PostgresDatabase(postgres_url)
+    yield PostgresStore(database)
+    database.close()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """An empty database of its own."""
+    return postgres_server.new_database()

@@ -173,6 +173,45 @@ def _token(piece: bytes, logprob: float, top: int) -> dict[str, Any]:
     return {**own, "top_logprobs": [own, *others][:top]}
 
 
+def streams(*pieces: str, usage: bool = True) -> Play:
+    """An answer in server-sent events, one for each piece."""
+
+    def play(exchange: Exchange) -> None:
+        deltas: list[dict[str, Any]] = [
+            {"role": "assistant", "content": ""},
+            *({"content": p} for p in pieces),
+        ]
+        chunks = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
+        chunks.append(_chunk([{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+        counted = {"prompt_tokens": 11, "completion_tokens": len(pieces), "total_tokens": 11 + len(pieces)}
+        chunks += [{**_chunk([]), "usage": counted}] if usage else []
+        events = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
+        head = {"Content-Type": "text/event-stream", "Connection": "close"}
+        exchange.send(head, *events, b"data: [DONE]\n\n")
+        exchange.end()
+
+    return play
+
+
+def _chunk(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "id": "c1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "scripted",
+        "choices": choices,
+    }
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request; empty if it is none."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def _half() -> bytes:
     whole = json.dumps(completion("half an answer", words("half an answer", -0.1))).encode()
     return whole[: len(whole) // 2]
@@ -226,7 +265,7 @@ class FaultyServer:
         request = Request(
             path=handler.path,
             headers=dict(handler.headers.items()),
-            body=json.loads(handler.rfile.read(length)),
+            body=_object(handler.rfile.read(length)),
         )
         with self._lock:
             self.requests.append(request)
@@ -275,6 +314,10 @@ def _handler(server: FaultyServer) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
             finally:
                 server.answered(self)
+
+        def do_GET(self) -> None:
+            models = {"object": "list", "data": [{"id": "scripted", "object": "model"}]}
+            sends(models)(Exchange(server, self))
 
         def finish(self) -> None:
             server.disconnected(self.connection)

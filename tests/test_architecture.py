@@ -29,13 +29,21 @@ MAY_IMPORT = {
     "sources": {"types", "errors", "limits", "ports", "stages", "plugins"},
     "passes": {"types", "ports", "records", "stages", "plugins"},
     "decisions": {"types", "errors", "mismatch", "records", "passes"},
+    "decision_ids": set(),
     "control": {
         *("types", "errors", "limits", "ports", "stages", "sources", "passes", "decisions", "protocol"),
+        *("decision_ids", "rollout", "observing", "time_limit"),
     },
+    "observing": {"ports"},
+    "time_limit": set(),
+    "telemetry": {"types", "ports", "extras"},
+    "rollout": {"types", "errors", "limits", "records", "feedback", "stages", "stats"},
+    "adapters": {"types", "errors", "ports", "models", "control", "protocol"},
     "episode": {"types", "stages", "control"},
     "feedback": {"types", "errors", "records", "stages"},
     "trials": {"records", "feedback", "stages", "stats"},
     "credit": {"types", "errors", "ports", "records", "stages", "sources", "passes"},
+    "explain": {"types", "errors", "ports", "records", "stages", "sources", "decisions", "credit"},
     "models": {"types", "errors", "limits", "extras", "ports", "stages", "plugins"},
     "memory": {
         *("types", "errors", "limits", "mismatch", "extras", "ports", "records", "decisions", "feedback"),
@@ -44,14 +52,14 @@ MAY_IMPORT = {
     "testing": {"types", "errors", "ports", "records", "stages", "memory"},
     "demo": {"types", "errors", "ports", "arms", "control", "decisions", "memory", "benchmarks", "protocol"},
     "stats": {"errors", "extras"},
-    "governance": {"types", "errors", "memory", "credit"},
+    "governance": {"types", "errors", "ports", "memory", "credit"},
     "benchmarks": {"types", "errors", "mismatch", "ports", "memory", "plugins"},
     "protocol": {
         *("types", "errors", "extras", "ports", "records", "stages", "sources", "passes", "decisions"),
         *("mismatch", "memory", "models", "benchmarks", "stats", "priors"),
     },
     "experiments": {
-        *("types", "errors", "ports", "records", "arms", "decisions", "sources", "memory"),
+        *("types", "errors", "ports", "records", "arms", "decisions", "sources", "memory", "models"),
         *("benchmarks", "stats", "governance", "protocol"),
     },
     "evaluation": {"types", "errors", "records", "stages", "stats", "protocol"},
@@ -61,6 +69,14 @@ MAY_IMPORT = {
         *("types", "errors", "ports", "records", "arms", "stages", "sources", "decisions", "control"),
         *("episode", "memory", "models", "benchmarks", "stats", "environments", "protocol", "report"),
     },
+    "dashboard": {
+        *("types", "errors", "extras", "ports", "records", "decisions", "feedback", "explain", "stages"),
+        *("sources", "stats", "trials", "governance", "protocol", "report"),
+    },
+    "serve": {
+        *("types", "errors", "extras", "ports", "records", "stages", "decisions", "control", "feedback"),
+        *("models", "memory", "benchmarks", "dashboard", "limits", "sources", "time_limit", "decision_ids"),
+    },
     "cli": None,
     "__init__": None,
     "__main__": None,
@@ -68,6 +84,8 @@ MAY_IMPORT = {
 HEAVY = {"numpy", "scipy", "aiohttp", "xllamacpp", "bm25s", "tokenizers", "safetensors", "huggingface_hub"}
 ARRAYS_ARE_THEIR_TRADE = (
     *("memory/index", "memory/dense", "memory/lexical", "memory/vectors", "memory/embed"),
+    *("memory/vector_file", "memory/columns", "memory/hnsw", "memory/nearest", "memory/large"),
+    *("memory/postgres/vectors", "memory/postgres/recall"),
     *("agents/agent_fit", "agents/agent_metrics"),
     *("stats/", "governance/", "protocol/", "experiments/", "evaluation/", "report/"),
 )
@@ -134,12 +152,16 @@ def blocks_of_an_extra(tree: ast.AST) -> Iterator[str]:
                 yield from (extra for _ in roots(node))
 
 
+def import_names(extra: str) -> set[str]:
+    return {IMPORTED_AS.get(package, package) for package in EXTRAS[extra]}
+
+
 def for_type_checkers(tree: ast.Module) -> Iterator[str]:
     """The extra of each import that never runs."""
     for node in tree.body:
         match node:
             case ast.If(test=ast.Name("TYPE_CHECKING")):
-                yield from (extra for extra in EXTRAS for root in roots(node) if root in EXTRAS[extra])
+                yield from (extra for extra in EXTRAS for root in roots(node) if root in import_names(extra))
 
 
 def test_a_package_of_an_extra_is_imported_where_its_absence_is_explained() -> None:
@@ -199,18 +221,29 @@ CROSS_CUTTING = {
     "test_conformance.py": "every adapter against the public suites",
     "test_conversation.py": "tasks with a conversation and tools, from prompt to record",
     "test_crash.py": "kill -9 at any moment",
+    "test_deploy.py": "compose file, image and manifests under deploy/",
     "test_docs.py": "what the docs show and say",
     "test_fail_open.py": "whatever fails, the first answer stands",
+    "test_injection.py": "text from memory cannot steer control",
     "test_patience.py": "a slow second pass, and passes that run at once",
+    "test_reproduce.py": "the tables of the pages",
     "test_results.py": "the published results",
+    "test_shared_store.py": "two servers on one Postgres, one of them killed",
     "test_static.py": "ruff and mypy",
     "test_value_control.py": "value policies from the live loop to the record",
     "test_wheel.py": "the package as it is installed",
     "agents/test_real_episodes.py": "episodes of every world with the smoke model",
+    "dashboard/test_browser.py": "every page in a real browser",
     "benchmarks/test_graders.py": "how all benchmarks read and grade",
+    "cli/test_circle.py": "from the first shadow to a canary, as docs/circle.md shows it",
+    "cli/test_store_url.py": "every command with a store in Postgres",
     "cli/test_missing_extras.py": "commands without their extras",
     "governance/test_retirement_simulation.py": "how often the rules err, and how soon they act",
+    "memory/postgres/test_roles.py": "the roles of docs/postgres.md",
+    "serve/test_postgres.py": "servers on one Postgres, and its absence",
     "memory/test_formats.py": "all file formats",
+    "serve/test_fuzz.py": "odd bodies, as benchmarks/fuzz.py sends them",
+    "serve/test_soak.py": "a server under load whose parts fail, as in benchmarks/soak.py",
     "sources/test_critics.py": "the two sources that criticise an answer",
     "stats/test_bootstrap_coverage.py": "how often an interval holds the truth",
     "stats/test_risk_simulation.py": "how often a certificate holds",

@@ -25,7 +25,7 @@ from heedful.testing import (
     check_model_fails_openly,
     check_store,
 )
-from heedful.types import Audience, Decode, Entry, Mark, Observation, Recall, Token, digest_of
+from heedful.types import Audience, Decode, Entry, Mark, Observation, Recall, StateChange, Token, digest_of
 from tests.agents.toy_world import BoxWorld
 from tests.making import FixedBank
 
@@ -146,13 +146,13 @@ def test_a_store_or_journal_without_all_methods_does_not_conform_and_is_told_whi
         async def put(self, bank: str, entries: Sequence[Entry]) -> int:
             return len(entries)
 
-    with pytest.raises(AssertionError, match=r"Half is not a Store: it lacks aclose, banks, entries"):
+    with pytest.raises(AssertionError, match=r"Half is not a Store: it lacks aclose, audit, banks, entries"):
         asyncio.run(check_store(cast(Store, Half())))
     with pytest.raises(AssertionError, match=r"Half is not a Journal: it lacks .*purge, recent, record"):
         asyncio.run(check_journal(cast(Journal, Half())))
 
 
-@pytest.mark.parametrize("broken", ["revision", "mark", "versions"])
+@pytest.mark.parametrize("broken", ["revision", "mark", "versions", "audit"])
 def test_a_store_that_forgets_something_does_not_conform(broken: str, store: SqliteStore) -> None:
     class Broken(SqliteStore):
         pass
@@ -165,6 +165,9 @@ def test_a_store_that_forgets_something_does_not_conform(broken: str, store: Sql
 
     async def versions(self: SqliteStore, bank: str, entry: str) -> Sequence[Entry]:
         return [await self.entry(bank, entry)]
+
+    async def audit(self: SqliteStore, bank: str) -> Sequence[StateChange]:
+        return [replace(change, by="") for change in await SqliteStore.audit(self, bank)]
 
     setattr(Broken, broken, locals()[broken])
     with pytest.raises(AssertionError):

@@ -213,7 +213,7 @@ def test_the_index_of_commands_has_a_page_for_each_and_every_group_is_complete(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documented = {" ".join(param.values[0]) for param in documented_commands()}
-    for group in ("agent", "bank", "weights", "study", "decisions"):
+    for group in ("agent", "bank", "weights", "study", "decisions", "key", "store"):
         commands = help_of([group], monkeypatch, capsys).partition("Commands:\n")[2]
         listed = re.findall(r"^  (\w+)  ", commands, re.MULTILINE)
         assert listed
@@ -292,7 +292,7 @@ def test_every_error_has_its_exit_code_in_the_index() -> None:
 
 def test_every_environment_variable_is_in_the_index() -> None:
     sources = "\n".join(words_of(file) for file in PACKAGE.rglob("*.py"))
-    variables = set(re.findall(r"HEEDFUL_[A-Z]+|OPENAI_API_KEY", sources))
+    variables = set(re.findall(r"HEEDFUL_[A-Z_]+|OPENAI_API_KEY", sources))
     assert undocumented(variables, "commands/README.md") == []
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from heedful import arms
+from heedful.agents.agent_report import write_agent_report
+from heedful.agents.agent_workspace import AgentFolder
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
@@ -31,8 +33,13 @@ def test_a_published_report_is_rebuilt_from_its_ledger(study: Path, tmp_path: Pa
     shutil.copytree(study, copy)
     for report in copy.glob("report.*"):
         report.unlink()
-    write_report(open_workspace(copy, None))
-    for name in ("report.json", "report.md", "report.tex"):
+    if (copy / "episodes.jsonl").exists():
+        write_agent_report(AgentFolder(copy), {})
+    else:
+        write_report(open_workspace(copy, None))
+    reports = {file.name for file in study.glob("report.*")} - {"report.html"}
+    assert {"report.json", "report.md"} <= reports
+    for name in reports:
         assert (copy / name).read_bytes() == (study / name).read_bytes(), name
 
 

@@ -4,9 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heedful import Budget, Policy, PolicyError, UsageError
 from heedful.decisions import policy_fields, read_policy
+from heedful.types import digest_of, plain_digest_of, plainly_written
 
 
 @pytest.mark.parametrize(
@@ -40,3 +43,19 @@ def test_a_budget_is_a_whole_number_of_at_least_0(settings: dict[str, Any]) -> N
     with pytest.raises(UsageError, match="a whole number of at least 0"):
         Budget(**settings)
     assert Budget(passes=0).passes == 0
+
+
+plain = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.floats().filter(plainly_written)),
+    lambda parts: st.one_of(st.lists(parts), st.dictionaries(st.text(), parts)),
+)
+
+
+@given(value=plain)
+def test_the_fast_digest_of_plain_values_is_the_digest(value: object) -> None:
+    assert plain_digest_of(value) == digest_of(value)
+
+
+@pytest.mark.parametrize("number", [1e-5, 1e16, float("nan"), float("inf"), ["in", "a list"]])
+def test_what_encoders_write_differently_is_not_plain(number: object) -> None:
+    assert not plainly_written(number)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from heedful import Controller, MemorySource, PolicyError, ScriptedModel, Task, arms, new_entry
-from heedful.cli.explain import explain
 from heedful.decisions import decision_fields, decision_of, read_decision
+from heedful.explain import explain
 from heedful.models.scripted import Reply
 from heedful.stages.value_features import ANSWER_FEATURES, GAIN_FEATURES
 from heedful.types import Policy, Prompt, ValueTrees

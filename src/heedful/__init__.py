@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type checkers; `_HOME` lists the same names for run time
     from heedful import arms
+    from heedful.adapters.openai_client import wrap_openai
     from heedful.control import Controller
     from heedful.episode import Episode
     from heedful.errors import (
@@ -31,9 +32,12 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` lists the same names for run tim
     from heedful.memory.feedback import SqliteFeedback
     from heedful.memory.formats import read_entries
     from heedful.memory.journal import SqliteJournal
+    from heedful.memory.postgres.database import PostgresDatabase
+    from heedful.memory.postgres.store import PostgresStore
     from heedful.models.chat import ChatModel
     from heedful.models.embedded import EmbeddedModel
     from heedful.models.scripted import ScriptedModel
+    from heedful.rollout.assign import Rollout
     from heedful.sources import MemorySource, RetrySource
     from heedful.stages.guard import ContractGuard
     from heedful.types import Budget, Decode, Entry, Message, Outcome, Policy, Task, Tool
@@ -61,8 +65,11 @@ __all__ = [
     "Outcome",
     "Policy",
     "PolicyError",
+    "PostgresDatabase",
+    "PostgresStore",
     "RequestError",
     "RetrySource",
+    "Rollout",
     "ScriptedModel",
     "SignalError",
     "SqliteFeedback",
@@ -76,11 +83,13 @@ __all__ = [
     "arms",
     "new_entry",
     "read_entries",
+    "wrap_openai",
 ]
 
 _HOME = {
     name: module
     for module, names in {
+        "heedful.adapters.openai_client": ("wrap_openai",),
         "heedful.control": ("Controller",),
         "heedful.episode": ("Episode",),
         "heedful.errors": (
@@ -93,11 +102,14 @@ _HOME = {
         "heedful.memory.feedback": ("SqliteFeedback",),
         "heedful.memory.formats": ("read_entries",),
         "heedful.memory.journal": ("SqliteJournal",),
+        "heedful.memory.postgres.database": ("PostgresDatabase",),
+        "heedful.memory.postgres.store": ("PostgresStore",),
         "heedful.memory.sqlite": ("SqliteStore",),
         "heedful.memory.stored": ("StoredBank",),
         "heedful.models.chat": ("ChatModel",),
         "heedful.models.embedded": ("EmbeddedModel",),
         "heedful.models.scripted": ("ScriptedModel",),
+        "heedful.rollout.assign": ("Rollout",),
         "heedful.sources": ("MemorySource", "RetrySource"),
         "heedful.stages.guard": ("ContractGuard",),
         "heedful.types": ("Budget", "Decode", "Entry", "Message", "Outcome", "Policy", "Task", "Tool"),

@@ -3,22 +3,24 @@
 import asyncio
 import logging
 import random
-import secrets
 import time
 from collections import ChainMap
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from heedful.decision_ids import new_decision_id
 from heedful.decisions import decision_of
 from heedful.errors import PolicyError
 from heedful.limits import is_number
+from heedful.observing import UNWATCHED, Tell, watched
 from heedful.passes import GUARDS, RECORDED_GUARDS, Meter, empty_pass, failed_pass, make_pass, measure_signal
-from heedful.ports import Guard, Journal, Model, Source
+from heedful.ports import Guard, Journal, Model, Observer, Source
+from heedful.rollout.assign import Rollout
 from heedful.sources.retry import RetrySource
 from heedful.stages.accept import asked_together, is_settled, judge, needs_confidence, settle
 from heedful.stages.answer import refuse_bad_pattern, refuse_empty
@@ -41,7 +43,9 @@ from heedful.stages.value import (
     sources_to_ask,
 )
 from heedful.stages.value_features import MISSING, Similarity, view_of
+from heedful.time_limit import within
 from heedful.types import (
+    Assignment,
     Attempt,
     BudgetUse,
     Candidate,
@@ -95,6 +99,10 @@ class Controller:
     """Share of answers for which a fair coin decides whether an accepted memory answer may be used."""
     chance: Callable[[], float] = random.SystemRandom().random
     """Draws the coins, uniformly from 0 to 1."""
+    rollout: Rollout | None = None
+    """Whose answers the policy chooses; None: everyone's."""
+    observer: Observer | None = None
+    """Watches decisions and passes; `heedful.telemetry.Telemetry` makes spans of them."""
 
     @classmethod
     def from_study(
@@ -182,21 +190,40 @@ class Controller:
                 f"explore is {self.explore}; it must be from 0 to 1, and it needs a journal for its coins"
             )
 
-    async def answer(self, task: Task | str, *, spent: BudgetUse = BudgetUse()) -> Outcome:
+    async def answer(
+        self,
+        task: Task | str,
+        *,
+        spent: BudgetUse = BudgetUse(),
+        model: Model | None = None,
+        decision: str = "",
+    ) -> Outcome:
         """Return the first pass's answer or that of an accepted second pass; faults never lose the answer.
 
-        A question given as text becomes a task by the controller's template.
+        A question given as text becomes a task by the controller's template. `model` replaces the
+        controller's own for this answer; `decision` is the id of its record, drawn if empty.
         """
         task = self.template.task(task) if isinstance(task, str) else task
         refuse_empty(task)
         refuse_bad_pattern(task)
-        run = Run(meter=Meter(self.model))
+        assignment = None if self.rollout is None else self.rollout.assign(task)
+        run = Run(
+            meter=Meter(model or self.model), decision=decision or new_decision_id(), assignment=assignment
+        )
+        if self.observer is None:
+            return await self._decide(task, spent, run)
+        traits = run.meter.model.traits
+        with self._watched(run, lambda by: by.deciding(run.decision, task, traits)) as tell:
+            outcome = await self._decide(task, spent, run)
+            tell(outcome)
+        return outcome
+
+    async def _decide(self, task: Task, spent: BudgetUse, run: "Run") -> Outcome:
         await self._begin_trial(run)
-        so_far = Consultation(first=await self._first_pass(task, run))
+        so_far = await self._opening(task, run)
         deadline = None if self.patience is None else time.monotonic() + self.patience
         try:
-            async with asyncio.timeout(self.patience):
-                await self._consult(task, so_far, spent, run)
+            await within(self.patience, self._consult(task, so_far, spent, run))
         except TimeoutError:
             so_far.late = True
             run.faults.append(Fault(stage="patience", error=f"no decision within {self.patience:g} s"))
@@ -206,30 +233,66 @@ class Controller:
         """`answer` for synchronous code; also works inside a running event loop (a notebook)."""
         return run_sync(self.answer(task))
 
+    def _watched(
+        self, run: "Run", open: Callable[[Observer], AbstractContextManager[Tell[T]]]
+    ) -> AbstractContextManager[Tell[T]]:
+        return watched(self.observer, open, lambda: run.surviving("observer"))
+
+    def _watched_pass(self, run: "Run", name: str) -> AbstractContextManager[Tell[Attempt]]:
+        if self.observer is None:
+            return UNWATCHED
+        return self._watched(run, lambda by: by.passing(run.decision, name, run.meter.model.traits))
+
     async def _begin_trial(self, run: "Run") -> None:
-        """Draw and store the coin before anything is decoded, so that no answer can influence it."""
-        if self.journal is None or not self.explore or self.chance() >= self.explore:
+        """Draw and store the coin before anything is decoded, so that no answer can influence it.
+
+        Where a rollout serves the first answer in any case, a coin has nothing to decide.
+        """
+        if run.serves_first or self.journal is None or not self.explore or self.chance() >= self.explore:
             return
         trial = Trial(share=self.explore, allowed=self.chance() < FAIR)
         with run.surviving("journal"):
-            async with asyncio.timeout(self.patience):
-                await self.journal.announce(run.decision, trial)
+            await within(self.patience, self.journal.announce(run.decision, trial))
             run.trial = trial
 
-    async def _first_pass(self, task: Task, run: "Run") -> Attempt:
-        """The first source's pass; the memory-free pass if that source fails or has nothing to add."""
+    async def _opening(self, task: Task, run: "Run") -> "Consultation":
+        """The first pass; if it uses memory, also the control without memory that a rollout or trial needs.
+
+        The pass that is served in any case comes first: the failure of the other one cannot lose it.
+        """
         name = self.policy.first
-        attempt = empty_pass(name) if name == "none" else await self._attempt(name, task, None, run)
-        if attempt.status != "decoded":
-            free = MEMORY_FREE["none"]
-            plan = await free.prepare(task, None)
-            assert plan is not None, "a memory-free pass always has a prompt"
-            attempt = await make_pass("none", free, plan, task, Meter(run.meter), None)
-        return self._guarded(RECORDED_GUARDS, task, attempt, attempt, run)
+        if name == "none" or not (run.serves_first or run.trial):
+            return Consultation(first=await self._first_pass(name, task, run))
+        served = await self._first_pass("none" if run.serves_first else name, task, run)
+        so_far = Consultation(first=served)
+        with run.surviving("control"):
+            if run.trial:
+                so_far.control = await self._first_pass("none", task, run)
+            elif not run.in_control_group:
+                so_far = Consultation(first=await self._first_pass(name, task, run), control=served)
+        if so_far.control is None:
+            run.trial = None  # on both sides of the coin, so what is left stays a fair comparison
+        return so_far
+
+    async def _first_pass(self, name: str, task: Task, run: "Run") -> Attempt:
+        """A source's pass; the memory-free pass if that source fails or has nothing to add."""
+        with self._watched_pass(run, name) as tell:
+            attempt = None if name == "none" else await self._attempt(name, task, None, run)
+            if attempt is None or attempt.status != "decoded":
+                free = MEMORY_FREE["none"]
+                plan = await free.prepare(task, None)
+                assert plan is not None, "a memory-free pass always has a prompt"
+                attempt = await make_pass("none", free, plan, task, Meter(run.meter), None)
+            attempt = self._guarded(RECORDED_GUARDS, task, attempt, attempt, run)
+            tell(attempt)
+        return attempt
 
     async def _consult(self, task: Task, so_far: "Consultation", spent: BudgetUse, run: "Run") -> None:
         """Fill in route and candidates; sources that do not depend on each other run concurrently."""
         policy = self.policy
+        if run.in_control_group:
+            so_far.route = Route(choice="keep", reason="control group")
+            return
         if policy.value is not None:
             await self._consult_by_value(policy.value, task, so_far, spent, run)
             return
@@ -282,8 +345,7 @@ class Controller:
         plan: Plan | None = None
         attempt = empty_pass(name)
         with run.surviving(f"source:{name}") as faults:
-            async with asyncio.timeout(self.patience):
-                plan = await source.prepare(task, baseline)
+            plan = await within(self.patience, source.prepare(task, baseline))
             if plan is not None:
                 attempt = await make_pass(name, source, plan, task, meter, baseline)
         return failed_pass(name, plan, meter, faults[0].error) if faults else attempt
@@ -294,7 +356,7 @@ class Controller:
         """The pass's confidence by the policy's signal; `first` is given for a second pass only."""
         signal = measured_signal(self.policy)
         looked_at = looks_at_confidence(self.policy) if first is None else needs_confidence(self.policy)
-        if not signal.supported_by(self.model.traits) or (signal.extra_calls and not looked_at):
+        if not signal.supported_by(run.meter.traits) or (signal.extra_calls and not looked_at):
             return None
         confidence = None
         with run.surviving(f"confidence:{attempt.source}"):
@@ -313,7 +375,9 @@ class Controller:
 
     async def _candidate(self, place: int, name: str, task: Task, so_far: "Consultation", run: "Run") -> None:
         first, confidence = so_far.first, None
-        attempt = await self._attempt(name, task, first, run)
+        with self._watched_pass(run, name) as tell:
+            attempt = await self._attempt(name, task, first, run)
+            tell(attempt)
         if attempt.status == "decoded":
             confidence = await self._confidence(task, attempt, first, run)
             guards = (*RECORDED_GUARDS, *self.policy.guards)
@@ -337,8 +401,13 @@ class Controller:
         first = so_far.first
         chosen = accepted = None if so_far.late else settle(first.decode.answer, candidates, self.policy)
         verdict = None if so_far.route.choice == "keep" else overall(so_far, chosen)
-        if run.trial is not None and not run.trial.allowed and accepted is not None:
-            chosen, verdict = None, Verdict(choice="rollback", reason="held out")
+        held_back = run.held_back
+        if so_far.control is not None:
+            chosen, verdict = (len(candidates), held_back) if held_back else (chosen, verdict)
+            unjudged = Verdict(choice="rollback", reason="control")
+            candidates += (Candidate(attempt=so_far.control, confidence=None, verdict=unjudged),)
+        elif accepted is not None and held_back:
+            chosen, verdict = None, held_back
         specs: dict[str, Spec] = {}
         with run.surviving("sources"):
             named = ("none", self.policy.first, *self.policy.sources)
@@ -359,20 +428,20 @@ class Controller:
             seconds=seconds,
             overhead_seconds=seconds - run.meter.busy_seconds,
             decision=run.decision,
-            model=self.model.traits,
+            model=run.meter.traits,
             sources=specs,
             value=so_far.value,
             trial=None if run.trial is None else replace(run.trial, accepted=accepted),
+            assignment=None if run.assignment is None else replace(run.assignment, accepted=accepted),
         )
 
     async def _recorded(self, outcome: Outcome, run: "Run", deadline: float | None) -> Outcome:
         if self.journal is None:
             return outcome
         left = None if deadline is None else max(deadline - time.monotonic(), LEAST_RECORDING_SECONDS)
-        with run.surviving("journal"):
-            async with asyncio.timeout(left):
-                await self.journal.record(decision_of(outcome, time.time()))
-        return replace(outcome, faults=tuple(run.faults))
+        with run.surviving("journal") as faults:
+            await within(left, self.journal.record(decision_of(outcome, time.time())))
+        return replace(outcome, faults=tuple(run.faults)) if faults else outcome
 
 
 @dataclass(slots=True, kw_only=True)
@@ -380,6 +449,8 @@ class Consultation:
     """The state of a consultation, filled in step by step so that a timeout still records finished steps."""
 
     first: Attempt
+    control: Attempt | None = None
+    """Of a policy that uses memory first, in a shadow or a trial: the pass without memory."""
     confidence: float | None = None
     route: Route = NO_ROUTE
     judged: dict[int, Candidate] = field(default_factory=dict)
@@ -397,23 +468,34 @@ class Run:
     """The id, the trial, the cost and the faults of one answer in progress."""
 
     meter: Meter
-    decision: str = field(default_factory=lambda: secrets.token_hex(6))
+    decision: str
     trial: Trial | None = None
+    assignment: Assignment | None = None
     faults: list[Fault] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
-    @contextmanager
-    def surviving(self, stage: str) -> Iterator[list[Fault]]:
-        """Record a failure and continue; yields the faults of this stage.
+    @property
+    def serves_first(self) -> bool:
+        """Whether a rollout serves the first answer, whatever the policy chooses."""
+        return self.assignment is not None and self.assignment.arm == "first"
 
-        Memory, guards and stores are third-party code: no exception of theirs may lose the first answer.
-        """
-        faults: list[Fault] = []
-        try:
-            yield faults
-        except Exception as error:
-            faults.append(Fault(stage=stage, error=f"{type(error).__name__}: {error}"))
-            self.faults += faults
+    @property
+    def in_control_group(self) -> bool:
+        """Whether this answer belongs to the part of a canary that works without memory."""
+        return self.serves_first and self.assignment is not None and self.assignment.mode == "canary"
+
+    @property
+    def held_back(self) -> Verdict | None:
+        """The verdict on an accepted memory answer that is not served; None if it is served."""
+        if self.serves_first:
+            return Verdict(choice="rollback", reason="shadow")
+        if self.trial is not None and not self.trial.allowed:
+            return Verdict(choice="rollback", reason="held out")
+        return None
+
+    def surviving(self, stage: str) -> "SurvivedStage":
+        """Record a failure in the block and continue; the block gets the faults of this stage."""
+        return SurvivedStage(stage, self.faults)
 
     def likeness(self, similar: Similarity | None) -> Similarity:
         """A similarity that counts as missing where it fails."""
@@ -426,6 +508,29 @@ class Run:
             return found  # noqa: RET504 - a fault leaves it missing
 
         return measured
+
+
+class SurvivedStage:
+    """A block of third-party code (memory, guards, stores), whose exceptions never lose the first answer.
+
+    A class, because every answer enters several of them.
+    """
+
+    __slots__ = ("_all", "_faults", "_stage")
+
+    def __init__(self, stage: str, faults: list[Fault]) -> None:
+        self._stage, self._all = stage, faults
+        self._faults: list[Fault] = []
+
+    def __enter__(self) -> list[Fault]:
+        return self._faults
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if kind is None or not issubclass(kind, Exception):
+            return False
+        self._faults.append(Fault(stage=self._stage, error=f"{kind.__name__}: {error}"))
+        self._all += self._faults
+        return True
 
 
 def with_value_reason(candidate: Candidate) -> Candidate:

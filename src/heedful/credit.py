@@ -1,7 +1,7 @@
 """Find which recalled entries an answer depends on."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from heedful.errors import LockError, UsageError
 from heedful.passes import pass_digest
@@ -10,7 +10,7 @@ from heedful.records import Decision, PassRecord
 from heedful.sources.memory import memory_settings
 from heedful.stages.answer import read_answer, same_answer
 from heedful.stages.compose import compose
-from heedful.types import Entry
+from heedful.types import Entry, Prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,18 @@ async def leave_one_out(
     answers = []
     for entry in entries:
         others = [other for other in entries if other is not entry]
-        decode = await model.decode(compose(task, others, settings.placement, settings.heading))
+        prompt = compose(task, others, settings.placement, settings.heading)
+        decode = await model.decode(_sampled(prompt, decision.model.sampling))
         answer = read_answer(decode, task).answer
         flipped = not same_answer(answer, record.answer)
         answers.append(AnswerWithout(entry=entry.id, answer=answer, flipped=flipped))
     return answers
+
+
+def _sampled(prompt: Prompt, sampling: Mapping[str, int | float | None]) -> Prompt:
+    """The prompt with the temperature and the seed of the served request."""
+    temperature, seed = sampling.get("temperature"), sampling.get("seed")
+    return replace(prompt, temperature=temperature or 0.0, seed=prompt.seed if seed is None else int(seed))
 
 
 def examined_pass_won(decision: Decision) -> bool:

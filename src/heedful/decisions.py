@@ -30,7 +30,9 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         id=outcome.decision,
         at=at,
         task=outcome.task,
-        model=ModelRef(name=model.name, endpoint=model.endpoint, fingerprint=fingerprint),
+        model=ModelRef(
+            name=model.name, endpoint=model.endpoint, fingerprint=fingerprint, sampling=model.sampling
+        ),
         policy=without_trees(outcome.policy),
         policy_id=policy_id(outcome.policy),
         sources=specs,
@@ -51,6 +53,7 @@ def decision_of(outcome: Outcome, at: float) -> Decision:
         faults=outcome.faults,
         value=outcome.value,
         trial=outcome.trial,
+        assignment=outcome.assignment,
     )
 
 
@@ -78,7 +81,14 @@ def read_decision(fields: Mapping[str, Any]) -> Decision:
 
 def policy_id(policy: Policy) -> str:
     """The first 12 characters of the policy's digest."""
-    return digest_of(policy_fields(policy))[:12]
+    global _newest_id
+    if _newest_id[0] is not policy:
+        _newest_id = policy, digest_of(policy_fields(policy))[:12]
+    return _newest_id[1]
+
+
+_newest_id: tuple[Policy | None, str] = (None, "")
+"""The last policy and its id: a running controller asks for the same one with every decision."""
 
 
 def policy_fields(policy: Policy) -> dict[str, Any]:

@@ -11,8 +11,9 @@ HeedfulError                 exit 1, http 500
 │   ├── RequestError                            it rejects the request's content (400, 422)
 │   ├── LogprobError                            its log-probs are missing or invalid
 │   └── SignalError                             its reply to a confidence question is unreadable
+├── WorkersError             exit 1, http 502   no worker can decode, or one serves another model
 ├── WorldError               exit 1, http 500   an agent's environment failed
-└── StoreError               exit 1, http 500   the memory store failed
+└── StoreError               exit 1, http 503   the memory store failed
 """
 
 
@@ -61,9 +62,13 @@ class LeakError(LockError):
 
 
 class ModelError(HeedfulError):
-    """The model's endpoint failed or sent an unreadable reply."""
+    """The model's endpoint failed or sent an unreadable reply; it may ask for `wait` seconds of rest."""
 
     http_status = 502
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
 
 
 class RequestError(ModelError):
@@ -78,8 +83,16 @@ class SignalError(ModelError):
     """A model's reply to a question about its confidence cannot be read."""
 
 
+class WorkersError(HeedfulError):
+    """No worker of a recording can decode, or one of them serves another model."""
+
+    http_status = 502
+
+
 class StoreError(HeedfulError):
     """The memory store failed."""
+
+    http_status = 503
 
 
 class WorldError(HeedfulError):

@@ -1,5 +1,6 @@
 """Optional packages: the extra that installs each, and the error when one is missing."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -9,9 +10,21 @@ from heedful.errors import MissingError
 EXTRAS = {
     "agents": ("scienceworld", "textworld-express"),
     "embedded": ("xllamacpp", "tokenizers", "safetensors"),
+    "index": ("usearch",),
+    "postgres": ("psycopg", "psycopg-binary", "psycopg-pool"),
+    "ray": ("grpcio", "ray"),
+    "serve": ("starlette", "uvicorn", "httptools", *(() if sys.platform == "win32" else ("uvloop",))),
     "study": ("scipy", "matplotlib", "scikit-learn"),
+    "telemetry": ("opentelemetry-api",),
 }
-IMPORTED_AS = {"scikit-learn": "sklearn", "textworld-express": "textworld_express"}
+IMPORTED_AS = {
+    "grpcio": "grpc",
+    "opentelemetry-api": "opentelemetry",
+    "psycopg-binary": "psycopg_binary",
+    "psycopg-pool": "psycopg_pool",
+    "scikit-learn": "sklearn",
+    "textworld-express": "textworld_express",
+}
 """Packages whose import name differs from their name."""
 
 

@@ -1,6 +1,7 @@
 """What feedback on a decision proves about the entries that it recalled."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from heedful.errors import UsageError
 from heedful.records import Decision, Feedback, FeedbackKind, PassRecord
@@ -25,7 +26,7 @@ def preference_feedback(decision: Decision, preferred: str) -> Feedback:
     if memory_free_pass(decision) is None or compared_pass(decision) is None:
         raise UsageError(
             f"decision {decision.id} has no pair of answers with and without memory, "
-            "so there is nothing to prefer: give --right, --wrong or --answer TEXT"
+            "so there is nothing to prefer: say whether the answer is right, or give the right one"
         )
     return Feedback(decision=decision.id, kind="preference", value=preferred)
 
@@ -35,7 +36,7 @@ def answer_feedback(
 ) -> Feedback:
     """The right answer, and by it the grade of every recorded pass; `same` is the metric."""
     if not answer.strip():
-        raise UsageError("the right answer is empty: give it as --answer TEXT")
+        raise UsageError("the right answer is empty; answer needs a text")
     try:
         grades = tuple(bool(record.answer and same(record.answer, answer)) for record in decision.passes)
     except Exception as error:  # a metric may be the user's own code
@@ -81,16 +82,13 @@ def _effects_of_grade(decision: Decision, feedback: Feedback) -> Effects:
     With A = ±1 for used and held out and Y = ±1 for right and wrong, E[A·Y] is the share of right answers
     with memory minus the share without, for every task on which the coin decides.
     """
-    trial = decision.trial
-    if trial is None or trial.accepted is None:
+    pair = trial_pair(decision)
+    if decision.trial is None or pair is None:
         return []
-    record = decision.candidates[trial.accepted].record
-    if not _used_memory(record) or decision.first.recalls:
-        return []
-    if same_answer(record.answer, decision.first.answer):
-        return [(record, 0.0)]
+    if same_answer(pair.memory.answer, pair.control.answer):
+        return [(pair.memory, 0.0)]
     right = GRADES[feedback.value]
-    return [(record, 1.0 if right == trial.allowed else -1.0)]
+    return [(pair.memory, 1.0 if right == decision.trial.allowed else -1.0)]
 
 
 _EFFECTS: Mapping[FeedbackKind, Callable[[Decision, Feedback], Effects]] = {
@@ -98,6 +96,25 @@ _EFFECTS: Mapping[FeedbackKind, Callable[[Decision, Feedback], Effects]] = {
     "preference": _effects_of_preference,
     "grade": _effects_of_grade,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPair:
+    """The two passes between which the coin of a trial chose."""
+
+    memory: PassRecord
+    control: PassRecord
+
+
+def trial_pair(decision: Decision) -> TrialPair | None:
+    """The pair of a trial; None if the policy chose no answer with memory."""
+    if decision.trial is None:
+        return None
+    accepted = decision.trial.accepted
+    memory = decision.first if accepted is None else decision.candidates[accepted].record
+    unjudged = [one.record for one in decision.candidates if one.verdict.reason == "control"]
+    control = next(iter(unjudged if decision.first.recalls else [decision.first]), None)
+    return None if control is None or not _used_memory(memory) else TrialPair(memory=memory, control=control)
 
 
 def memory_free_pass(decision: Decision) -> PassRecord | None:

@@ -1,7 +1,7 @@
 """Refuse values of the wrong type or outside their limits, in one sentence."""
 
 from collections.abc import Collection
-from math import inf, isnan
+from math import inf
 from typing import TypeGuard
 
 from heedful.errors import UsageError
@@ -34,4 +34,4 @@ def refuse_text(what: str, value: object) -> None:
 
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether the value is a number; NaN is not."""
-    return isinstance(value, int | float) and not isnan(value)
+    return isinstance(value, int | float) and value == value

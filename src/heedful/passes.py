@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from heedful.plugins import Registry
 from heedful.ports import Guard, Model, Source
@@ -23,6 +24,8 @@ from heedful.types import (
     Traits,
     Usage,
     digest_of,
+    plain_digest_of,
+    plainly_written,
 )
 
 GUARDS: Registry[Guard] = Registry(
@@ -81,7 +84,7 @@ async def make_pass(
     # a control may return the first pass itself, whose tokens are not stored between runs
     reused = baseline is not None and decode is baseline.decode
     signals = baseline.signals if baseline is not None and reused else free_signals(decode)
-    return replace(_metered(attempt, meter), source=name, signals=signals)
+    return _metered(attempt, meter, source=name, signals=signals)
 
 
 async def measure_signal(signal: Signal, task: Task, attempt: Attempt, model: Model) -> float:
@@ -100,11 +103,11 @@ def failed_pass(name: str, plan: Plan | None, meter: Meter, error: str) -> Attem
     """A pass that failed: it has no answer, but its calls are counted."""
     prompt, recalls = (NO_PROMPT, ()) if plan is None else (plan.prompt, plan.recalls)
     attempt = Attempt(source=name, prompt=prompt, decode=Decode(text=""), recalls=recalls, status="failed")
-    return replace(_metered(attempt, meter), error=error)
+    return _metered(attempt, meter, error=error)
 
 
-def _metered(attempt: Attempt, meter: Meter) -> Attempt:
-    return replace(attempt, calls=meter.calls, usage=meter.usage, seconds=meter.seconds)
+def _metered(attempt: Attempt, meter: Meter, **measured: Any) -> Attempt:
+    return replace(attempt, calls=meter.calls, usage=meter.usage, seconds=meter.seconds, **measured)
 
 
 def pass_record(attempt: Attempt, spec: Spec, fingerprint: str) -> PassRecord:
@@ -135,7 +138,8 @@ def pass_digest(spec: Spec, prompt: Prompt | None) -> str:
     The bank's digest is left out: entries that are not recalled do not matter.
     """
     settings = {key: value for key, value in spec.items() if key != "digest"}
-    return digest_of([None if prompt is None else prompt.digest, settings])
+    digest = plain_digest_of if all(map(plainly_written, settings.values())) else digest_of
+    return digest([None if prompt is None else prompt.digest, settings])
 
 
 def recall_refs(recalls: Sequence[Recall]) -> tuple[RecallRef, ...]:

@@ -1,10 +1,11 @@
 """The interfaces that extensions implement; `heedful.testing` has conformance suites for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from heedful.records import Decision
+from heedful.records import Decision, DecisionFacts, DecisionFilter, Feedback, Traffic
 from heedful.types import (
     Attempt,
     Audience,
@@ -15,6 +16,7 @@ from heedful.types import (
     Item,
     Mark,
     Observation,
+    Outcome,
     Plan,
     Prompt,
     Recall,
@@ -101,8 +103,12 @@ class Store(Protocol):
         """Every state change of an entry, oldest first."""
         ...
 
+    async def audit(self, bank: str) -> Sequence[StateChange]:
+        """Every state change of a bank, oldest first, with who made it, why and on which evidence."""
+        ...
+
     async def mark(self, bank: str, marks: Sequence[Mark]) -> Sequence[Entry]:
-        """Change states, all or none; a protected entry must be restored before it can be retired."""
+        """Change states and log them, all or none; a protected entry must be restored before it may go."""
         ...
 
     async def observe(self, bank: str, evidence: Sequence[Evidence]) -> None: ...
@@ -165,6 +171,64 @@ class Journal(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class DecisionReader(Protocol):
+    """Reads recorded decisions by filters; fast enough for a page with 100,000 of them."""
+
+    async def find(self, decision: str) -> Decision:
+        """A decision by its id, a unique id prefix, or `last`."""
+        ...
+
+    async def select(
+        self, wanted: DecisionFilter, limit: int | None = None, skip: int = 0
+    ) -> Sequence[Decision]:
+        """The decisions that pass a filter, newest first; `skip` leaves out the newest of them."""
+        ...
+
+    async def facts(self, wanted: DecisionFilter, limit: int) -> Sequence[DecisionFacts]:
+        """The numbers and the feedback of the newest decisions that pass a filter, newest first."""
+        ...
+
+    async def traffic(self, wanted: DecisionFilter) -> Sequence[Traffic]:
+        """All decisions that pass a filter, counted by route and verdict."""
+        ...
+
+    async def recalls(self, bank: str, caller: str | None = None) -> Mapping[str, int]:
+        """By entry of a bank: the number of decisions that recalled it, of one caller or of all; an entry
+        never recalled is absent."""
+        ...
+
+
+@runtime_checkable
+class FeedbackReader(Protocol):
+    """Reads the feedback on decisions."""
+
+    async def of(self, decisions: Sequence[Decision]) -> Mapping[str, Sequence[Feedback]]:
+        """The feedback on each of these decisions, by decision."""
+        ...
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """Watches decisions and their passes, for traces and metrics; the controller survives its failures.
+
+    Each method is entered when the work begins and left when it ends. It gives a function that is called with
+    the result, if there is one.
+    """
+
+    def deciding(
+        self, decision: str, task: Task, model: Traits
+    ) -> AbstractContextManager[Callable[[Outcome], None]]:
+        """Watch a decision; its passes begin and end inside, also concurrently."""
+        ...
+
+    def passing(
+        self, decision: str, source: str, model: Traits
+    ) -> AbstractContextManager[Callable[[Attempt], None]]:
+        """Watch a pass; the first pass of a decision ends before the second passes begin."""
+        ...
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ from typing import Literal
 
 from heedful.types import (
     NO_USAGE,
+    Assignment,
     Fault,
     PassStatus,
     Policy,
@@ -71,6 +72,8 @@ class ModelRef:
     name: str
     endpoint: str
     fingerprint: str
+    sampling: Mapping[str, int | float | None] = field(default_factory=dict)
+    """How a served request asked it to sample; None: left to the endpoint. Empty: greedily."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class Decision:
     """Of a value policy: what it estimated."""
     trial: Trial | None = None
     """None if this answer took part in no trial."""
+    assignment: Assignment | None = None
+    """None outside rollouts."""
 
     @property
     def passes(self) -> tuple[PassRecord, ...]:
@@ -134,3 +139,69 @@ class Feedback:
     """Of an answer: whether each pass of the decision is right, in order."""
     at: float = 0.0
     """When it was stored, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionFilter:
+    """Which decisions to read; None: whatever it is."""
+
+    since: float | None = None
+    """Seconds since 1970."""
+    until: float | None = None
+    route: Literal["keep", "consult"] | None = None
+    verdict: Literal["accept", "rollback"] | None = None
+    bank: str | None = None
+    """A bank that the decision might have used."""
+    entry: str | None = None
+    """An entry that the decision recalled."""
+    user: str | None = None
+    """The value of `user` in the task's scope."""
+    caller: str | None = None
+    """The name of the key that asked `heedful serve`, as in the task's scope."""
+    graded: bool | None = None
+    """Whether somebody gave feedback."""
+    coin: bool | None = None
+    """Whether the coin of a trial decided about a memory answer that the policy accepted."""
+    policy: str | None = None
+    """The id of the policy."""
+    search: str | None = None
+    """Text in the question or the answer; upper and lower case of ASCII letters are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionFacts:
+    """The numbers of one decision without its texts, with its feedback."""
+
+    id: str
+    at: float
+    route: Literal["keep", "consult"]
+    verdict: Literal["accept", "rollback"] | None
+    chosen: int | None
+    confidence: float | None
+    net_value: float | None
+    """Of a value policy: expected gain minus cost of the first further pass."""
+    seconds: float
+    policy: str
+    memory_first: bool
+    """Whether the first pass used memory already."""
+    memory_chosen: bool
+    """Whether the answer is that of a second pass that used memory."""
+    unchanged: bool
+    """Whether the final answer is literally that of the first pass."""
+    grade: Literal["right", "wrong"] | None = None
+    preference: Literal["first", "memory", "tie"] | None = None
+    grades: tuple[bool, ...] = ()
+    """By a known answer: whether each pass is right, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Decisions with the same route and verdict: how many, and what they cost together."""
+
+    route: Literal["keep", "consult"]
+    verdict: Literal["accept", "rollback"] | None
+    decisions: int
+    calls: int
+    tokens: int
+    faulty: int
+    """Decisions that survived at least one fault."""

@@ -14,16 +14,26 @@ from typing import get_args
 
 from heedful.errors import LogprobError, ModelError, UsageError
 from heedful.memory.entries import new_entry
-from heedful.ports import Bank, Benchmark, Environment, Journal, Model, Store, Teacher
-from heedful.records import CandidateRecord, Decision, ModelRef, PassRecord, RecallRef
+from heedful.ports import Bank, Benchmark, DecisionReader, Environment, Journal, Model, Store, Teacher
+from heedful.records import (
+    CandidateRecord,
+    Decision,
+    DecisionFilter,
+    ModelRef,
+    PassRecord,
+    RecallRef,
+    Traffic,
+)
 from heedful.stages.answer import read_answer
 from heedful.stages.confidence import check_logprobs
 from heedful.types import (
+    CALLER,
     Audience,
     Decode,
     Entry,
     EpisodeSide,
     Evidence,
+    Grounds,
     Item,
     Mark,
     Message,
@@ -62,6 +72,10 @@ _FIRST = PassRecord(
     calls=1,
     usage=Usage(prompt_tokens=7, completion_tokens=1, cached_tokens=2),
     seconds=0.5,
+)
+SAME_SHORT_ID = (
+    new_entry("Part 5188 of shelf 303 holds w3490 w624 w229 w3680.", kind="rule"),
+    new_entry("Part 31750 of shelf 486 holds w4270 w4236 w1630 w1126.", kind="rule"),
 )
 DECISION = Decision(
     id="0abc",
@@ -234,7 +248,7 @@ def _check_exemplar(benchmark: Benchmark, item: Item) -> None:
 async def check_store(store: Store) -> None:
     """A store appends entries, marks states, stores evidence and increases its revision.
 
-    The bank `conformance` must be unused.
+    The banks `conformance` and `conformance twins` must be unused.
     """
     require(isinstance(store, Store), _lacks(store, Store))
     bank = "conformance"
@@ -253,6 +267,12 @@ async def check_store(store: Store) -> None:
     require(list(await store.evidence(bank)) == [evidence], "evidence is returned unchanged")
     await _refuses(store.observe(bank, [replace(evidence, utility=2.0)]), "a utility of 2 is refused")
     require(list(await store.evidence("another bank")) == [], "evidence is stored per bank")
+    for _ in range(2):
+        await store.put("conformance twins", SAME_SHORT_ID)
+        texts = [entry.text for entry in await store.entries("conformance twins")]
+        require(
+            texts == [entry.text for entry in SAME_SHORT_ID], "one short id for two contents loses neither"
+        )
 
 
 async def _check_states(store: Store, bank: str) -> None:
@@ -263,11 +283,35 @@ async def _check_states(store: Store, bank: str) -> None:
     require(await store.revision(bank) > before, "a mark increases the revision")
     changes = [(change.state, change.reason) for change in await store.history(bank, "dozen")]
     require(changes == [("retired", "test")], "the history lists every change with its reason")
+    await _check_audit(store, bank)
     await store.mark(bank, [Mark(entry="capital", state="protected")])
     for state in ("retired", "quarantined"):
         both = [Mark(entry="parcels", state=state), Mark(entry="capital", state=state)]
         await _refuses(store.mark(bank, both), f"a protected entry cannot be {state}")
     require((await store.entry(bank, "parcels")).state == "active", "marks are applied all or none")
+    refused = [change for change in await store.audit(bank) if change.entry == "parcels"]
+    require(len(refused) == 2, "a refused change is not in the audit log")
+
+
+async def _check_audit(store: Store, bank: str) -> None:
+    known = len(await store.audit(bank))
+    grounds = Grounds(rule="betting", tasks=9, helps=1, hurts=8, bound=-0.25)
+    for mark in (
+        Mark(entry="parcels", state="quarantined", reason="harm", by="govern", grounds=grounds),
+        Mark(entry="parcels", state="active", reason="checked", by="ana"),
+    ):
+        await store.mark(bank, [mark])
+    new = (await store.audit(bank))[known:]
+    told = [(c.entry, c.before, c.state, c.reason, c.by, c.grounds) for c in new]
+    require(
+        told
+        == [
+            ("parcels", "active", "quarantined", "harm", "govern", grounds),
+            ("parcels", "quarantined", "active", "checked", "ana", None),
+        ],
+        "the audit log has every change in order, with who made it, why and on which evidence",
+    )
+    require(list(await store.audit("another bank")) == [], "banks have separate audit logs")
 
 
 async def _check_versions(store: Store, bank: str) -> None:
@@ -299,6 +343,55 @@ async def check_journal(journal: Journal) -> None:
     require(recent == ["2abc", "1abc"], "recent decisions come newest first, at most `limit` of them")
     require(await journal.purge(before=2.0) == 2, "purge deletes older decisions and counts them")
     require(len(await journal.recent(9)) == 1, "purged decisions are gone")
+
+
+async def check_decision_reader(journal: Journal) -> None:
+    """A journal that is a `DecisionReader` filters, pages and counts; it must be empty."""
+    require(isinstance(journal, DecisionReader), _lacks(journal, DecisionReader))
+    if not isinstance(journal, DecisionReader):
+        return
+    kept = replace(
+        DECISION, route=Route(choice="keep", reason="sure"), candidates=(), verdict=None, sources={}
+    )
+    for decision in (
+        replace(DECISION, id="0abc", at=0.0, trial=Trial(share=0.5, allowed=True, accepted=0)),
+        replace(kept, id="1abc", at=1.0, answer="100% red", policy_id="other"),
+        replace(DECISION, id="2abc", at=2.0, task=replace(DECISION.task, scope={CALLER: "desk"})),
+    ):
+        await journal.record(decision)
+    for wanted, ids, sentence in (
+        (DecisionFilter(), ["2abc", "1abc", "0abc"], "without a filter every decision is read, newest first"),
+        (DecisionFilter(since=1.0, until=2.0), ["1abc"], "a time window includes its start only"),
+        (DecisionFilter(route="keep"), ["1abc"], "decisions are filtered by route"),
+        (DecisionFilter(verdict="rollback"), ["2abc", "0abc"], "decisions are filtered by verdict"),
+        (DecisionFilter(bank="facts"), ["2abc", "0abc"], "decisions are filtered by bank"),
+        (DecisionFilter(entry="e"), ["2abc", "0abc"], "decisions are filtered by recalled entry"),
+        (DecisionFilter(caller="desk"), ["2abc"], "decisions are filtered by caller"),
+        (DecisionFilter(graded=False), ["2abc", "1abc", "0abc"], "without feedback nothing is graded"),
+        (DecisionFilter(coin=True), ["0abc"], "decisions are filtered by the coin of a trial"),
+        (DecisionFilter(policy="other"), ["1abc"], "decisions are filtered by policy"),
+        (DecisionFilter(search="0% RED"), ["1abc"], "a search is literal and ignores case"),
+        (DecisionFilter(search="0_ red"), [], "a search has no wildcards"),
+    ):
+        require([one.id for one in await journal.select(wanted)] == ids, sentence)
+        require([one.id for one in await journal.facts(wanted, 9)] == ids, f"{sentence}, also as facts")
+    page = [one.id for one in await journal.select(DecisionFilter(), 1, 1)]
+    require(page == ["1abc"], "a page is the next `limit` decisions after `skip`")
+    await _check_counts(journal)
+
+
+async def _check_counts(journal: DecisionReader) -> None:
+    [newest] = await journal.facts(DecisionFilter(), 1)
+    flags = (newest.unchanged, newest.memory_first, newest.memory_chosen)
+    numbers = (newest.confidence, newest.chosen, *flags, newest.grades)
+    require(numbers == (-0.25, None, True, False, False, ()), "facts are those of the decision")
+    counts = await journal.traffic(DecisionFilter())
+    consulted = Traffic(route="consult", verdict="rollback", decisions=2, calls=4, tokens=32, faulty=0)
+    require(consulted in counts and len(counts) == 2, "traffic is counted by route and verdict")
+    require(list(await journal.traffic(DecisionFilter(since=9.0))) == [], "no decisions are no traffic")
+    require(dict(await journal.recalls("facts")) == {"e": 2}, "recalls are counted per entry")
+    require(dict(await journal.recalls("facts", "desk")) == {"e": 1}, "recalls are counted per caller")
+    require(dict(await journal.recalls("facts", "other")) == {}, "another caller's recalls are not counted")
 
 
 NONSENSE = "xyzzy nonsense"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from heedful.feedback import GRADES
+from heedful.feedback import GRADES, trial_pair
 from heedful.records import Decision, Feedback
 from heedful.stages.answer import same_answer
 from heedful.stats.intervals import Interval, difference_of_shares
@@ -43,10 +43,8 @@ def trial_effect(decisions: Iterable[Decision], feedback: Mapping[str, Sequence[
 
 def coin_decided(decision: Decision) -> bool:
     """Whether the other side of the coin would have given another answer."""
-    trial = decision.trial
-    if trial is None or trial.accepted is None:
-        return False
-    return not same_answer(decision.candidates[trial.accepted].record.answer, decision.first.answer)
+    pair = trial_pair(decision)
+    return pair is not None and not same_answer(pair.memory.answer, pair.control.answer)
 
 
 def final_grade(decision: Decision, feedback: Sequence[Feedback]) -> bool | None:

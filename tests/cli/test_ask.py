@@ -143,7 +143,7 @@ def test_doctor_names_a_store_that_can_only_be_read(
     done = heedful("doctor", "--store", str(store), "--json")
     [found] = [check for check in done.json["checks"] if check["name"] == "store"]
     assert (done.code, found["ok"]) == (1, False)
-    assert "can only be read: change its permissions" in found["detail"]
+    assert "cannot be written, so no decision would be recorded: make it writable" in found["detail"]
 
 
 @pytest.mark.parametrize(

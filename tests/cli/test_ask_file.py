@@ -1,12 +1,15 @@
 """`heedful ask --file`: a batch that resumes."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
 
+from heedful import Database
 from tests.cli.conftest import Done, Heedful
 from tests.faulty import Exchange, FaultyServer, Play, Request, answers, fails
 
@@ -49,6 +52,19 @@ def test_every_question_gets_a_line_and_several_are_asked_at_a_time(heedful: Hee
     assert "asking: 20 of 20" in done.err
     recorded = heedful("decisions", "ls", "--limit", "99", "--json").json["decisions"]
     assert {one["id"] for one in recorded} == {line["decision"] for line in lines}
+
+
+def test_a_decision_that_cannot_be_recorded_is_not_named(
+    heedful: Heedful, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.cli.asking.LOCKED_SECONDS", 0.0)
+    store = tmp_path / "s.db"
+    with closing(Database(store)), closing(sqlite3.connect(store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with FaultyServer(echo) as server:
+            words = ("--file", questions(tmp_path, {"question": "One?"}), "--store", str(store), "--url")
+            done = heedful("ask", *words, server.url, *WORDS)
+    assert (done.json["answer"], done.json["decision"]) == ("re One?", None)
 
 
 def test_a_run_resumes_after_a_kill_and_asks_failed_questions_again(heedful: Heedful, tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from heedful import Database
+from heedful import Database, UsageError
+from heedful.cli.resources import index_above
+from heedful.memory.stored import INDEX_ABOVE
 from heedful.memory.vectors import VectorCache
 from tests.cli.conftest import Heedful
 
@@ -182,3 +187,38 @@ def test_entries_that_come_back_after_a_purge_are_said_to_be_retired(heedful: He
     assert "1 entry of these will not be recalled (retired: purged)" in added.err
     heedful("bank", "restore", "ship", "--bank", "b")
     assert heedful("bank", "add", "Ship at one.", "--id", "ship", "--bank", "b").err == ""
+
+
+KILLED_AFTER_TWO_PARTS = """
+import os, signal, sys
+from itertools import count
+from heedful.memory import formats, sqlite
+formats.PART = 100
+puts, put = count(), sqlite.SqliteStore.put
+async def dying(self, bank, entries):
+    if next(puts) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return await put(self, bank, entries)
+sqlite.SqliteStore.put = dying
+from heedful.cli.main import run
+sys.argv = ["heedful", "bank", "import", sys.argv[1], "--bank", "b", "--no-embed", "--store", sys.argv[2]]
+run()
+"""
+
+
+def test_a_long_import_that_is_killed_goes_on_where_it_stopped(heedful: Heedful, tmp_path: Path) -> None:
+    file, store = tmp_path / "long.txt", tmp_path / "s.db"
+    file.write_text("".join(f"- Rule number {n}.\n" for n in range(450)))
+    killed = subprocess.run([sys.executable, "-c", KILLED_AFTER_TWO_PARTS, str(file), str(store)])
+    assert killed.returncode == -signal.SIGKILL
+    again = heedful("bank", "import", str(file), "--bank", "b", "--no-embed", "--store", str(store), "--json")
+    assert (again.json["read"], again.json["new"]) == (450, 250)
+
+
+def test_the_size_from_which_a_bank_has_an_index_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert index_above() == INDEX_ABOVE
+    monkeypatch.setenv("HEEDFUL_INDEX_ABOVE", "7")
+    assert index_above() == 7
+    monkeypatch.setenv("HEEDFUL_INDEX_ABOVE", "many")
+    with pytest.raises(UsageError, match="a number of entries such as 50000"):
+        index_above()

@@ -56,7 +56,7 @@ def test_decisions_are_listed_newest_first_and_filtered(
 
 def test_show_tells_the_trial_and_the_feedback(heedful: Heedful, store: str, made: list[str]) -> None:
     heedful("feedback", made[2], "--answer", "blue", "--store", store)
-    told = heedful("decisions", "show", made[2][:8], "--store", store)
+    told = heedful("decisions", "show", made[2][:-2], "--store", store)
     assert "the coin of a trial held memory out, so the first answer stands" in told.out
     assert "memory was held out, for 50% of answers" in told.out
     assert "feedback answer: blue" in told.out
@@ -188,7 +188,7 @@ def test_purge_by_age_and_by_decision(heedful: Heedful, store: str, made: list[s
     counted = heedful("purge", "--decision", made[0], "--dry-run", "--store", store, "--json").json
     assert counted == {"entries": 0, "decisions": 1, "deleted": False}
     assert listed(heedful, store) == made[::-1]
-    assert "0 entries, 1 decision\n" in heedful("purge", "--decision", made[0][:9], "--store", store).out
+    assert "0 entries, 1 decision\n" in heedful("purge", "--decision", made[0][:-4], "--store", store).out
     assert listed(heedful, store) == [made[2], made[1]]
     assert heedful("purge", "--keep", "1h", "--store", store, "--json").json["decisions"] == 0
     with Database(store).writing() as connection:

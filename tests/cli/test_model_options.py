@@ -100,4 +100,16 @@ def test_extra_fields_that_are_no_object_are_refused(heedful: Heedful, extra: st
 
 
 def test_a_header_without_a_value_is_refused(heedful: Heedful) -> None:
-    one_sentence(heedful("ask", "hello?", "--header", "X-Team"), 2, "X-Team", "NAME: VALUE")
+    one_sentence(
+        heedful("ask", "hello?", "--url", "http://127.0.0.1:9/v1", "--header", "X-Team"),
+        2,
+        "X-Team",
+        "NAME: VALUE",
+    )
+
+
+@pytest.mark.parametrize(("option", "value"), [("--header", "X-Team: desk"), ("--extra", '{"top_k": 1}')])
+def test_options_of_a_request_are_refused_with_the_embedded_model(
+    option: str, value: str, heedful: Heedful
+) -> None:
+    one_sentence(heedful("ask", "hello?", option, value), 2, f"{option} has no effect on the embedded model")

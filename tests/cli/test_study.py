@@ -64,6 +64,38 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+def test_a_packed_study_is_reported_verified_and_continued_as_before(
+    heedful: Heedful, study: Path, out: Path
+) -> None:
+    whole = heedful("study", "run", str(study), "--out", str(out), "--json").json
+    done = heedful("study", "pack", str(out), "--json")
+    assert (done.code, done.json["files"]) == (0, [str(out / "ledger.jsonl")])
+    assert done.json["after"] < done.json["before"] / 2
+    assert not (out / "ledger.jsonl").exists()
+    assert heedful("study", "report", str(out), "--json").json == whole
+    assert heedful("study", "verify", str(out)).code == 0
+    assert "0 files packed" in heedful("study", "pack", str(out)).out
+    assert heedful("study", "run", str(out), "--json").json == whole
+    wrong = heedful("study", "pack", str(study))
+    assert (wrong.code, "is not a folder" in wrong.err) == (2, True)
+
+
+def test_a_study_runs_with_several_endpoints_and_verifies_with_its_own(
+    heedful: Heedful, server: FaultyServer, study: Path, out: Path
+) -> None:
+    with FaultyServer(desk) as other:
+        workers = f"{server.url},{other.url}*2"
+        done = heedful("study", "run", str(study), "--out", str(out), "--workers", workers, "--json")
+        assert done.code == 0, done.err
+        assert len(other.requests) > 10
+    assert done.json["arms"]["heedful"]["accuracy"] == 1
+    assert heedful("study", "verify", str(out)).code == 0
+    status = heedful("study", "status", str(out), "--json").json
+    assert (status["workers"], status["passes_per_minute"]) == (None, None)
+    wrong = heedful("study", "record", str(study), "--out", str(out), "--workers", "3")
+    assert (wrong.code, "set [model] slots" in wrong.err) == (2, True)
+
+
 def test_run_goes_from_the_file_to_the_report_and_every_step_answers_json(
     heedful: Heedful, study: Path, out: Path
 ) -> None:
@@ -164,7 +196,7 @@ def test_a_full_disk_stops_the_recording_and_nothing_is_lost(
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "recorded passes are kept" in done.stderr.strip().splitlines()[-1]
+    assert "recorded rows are kept" in done.stderr.strip().splitlines()[-1]
     kept = dict(Ledger(out / "ledger.jsonl").passes)
     assert kept
     before = len(server.requests)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Heedful
 from tests.faulty import FaultyServer, Play, Request, answers
+from tests.protocol.test_workers import rows
 
 STUDY = """
 name = "shelves"
@@ -106,6 +107,26 @@ def test_counterfactual_writes_a_page_and_says_what_the_content_is_worth(
     assert "<svg" in page
     assert found["command"] in page
     assert "recalls held fixed" in heedful("study", "counterfactual", str(study), "--count", "3").out
+
+
+def kept(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+    """The rows of every ledger below a folder, without times."""
+    return {str(file.relative_to(folder)): rows(file) for file in folder.rglob("ledger.jsonl")}
+
+
+@pytest.mark.parametrize("command", ["counterfactual", "controls", "sensitivity"])
+def test_an_experiment_with_workers_records_the_rows_of_one_without(
+    heedful: Heedful, study: Path, server: FaultyServer, command: str
+) -> None:
+    alone = study.parent / "alone"
+    shutil.copytree(study, alone)
+    expected = heedful("study", command, str(alone), "--json").json
+    with FaultyServer(clerk) as other:
+        workers = f"{server.url},{other.url}*2"
+        found = heedful("study", command, str(study), "--workers", workers, "--json").json
+        assert other.requests
+    assert found == expected
+    assert kept(study / command) == kept(alone / command) != {}
 
 
 def test_credit_controls_and_sensitivity_run_on_the_test_side_and_the_event_log_says_so(

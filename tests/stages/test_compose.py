@@ -1,3 +1,5 @@
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +50,17 @@ def test_auto_is_turns_for_exemplars_and_after_for_the_rest() -> None:
     assert compose(TASK, [WORKED], "auto") == compose(TASK, [WORKED], "turns")
 
 
-@pytest.mark.parametrize("placement", ["auto", "after", "before", "system", "turns"])
+def test_advice_leaves_out_the_situation_of_a_hint_and_nothing_else() -> None:
+    hint = new_entry("On a page with red shoes.", kind="hint", response="Next action: buy", id="h")
+    bare = new_entry("Look at the price first.", kind="hint", id="b")
+    content = compose(TASK, [hint, bare, RULE, WORKED], "advice").messages[-1].content
+    assert "red shoes" not in content
+    for shown in ("- Next action: buy", bare.text, RULE.text, WORKED.text, WORKED.response):
+        assert shown in content
+    assert compose(TASK, [bare, RULE], "advice") == compose(TASK, [bare, RULE], "after")
+
+
+@pytest.mark.parametrize("placement", get_args(Placement))
 @given(question=st.text(min_size=1), note=st.text(min_size=1).filter(str.strip))
 def test_question_and_note_stand_in_every_prompt_once_and_the_first_prompt_has_no_note(
     placement: Placement, question: str, note: str

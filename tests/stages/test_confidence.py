@@ -11,7 +11,7 @@ from heedful import LogprobError
 from heedful.errors import SignalError
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import first_prompt
-from heedful.stages.confidence import SIGNALS, check_logprobs, signal_named
+from heedful.stages.confidence import SIGNALS, check_logprobs, free_signals, signal_named
 from heedful.types import LEAST_SURE, Attempt, Decode, Token, Traits
 from tests.making import decode, task
 
@@ -184,3 +184,30 @@ def test_mean_lies_between_min_and_zero_and_sum_is_n_means(values: list[float]) 
     assert mean <= 0
     assert total == pytest.approx(mean * len(values))
     assert measured("median", said) == pytest.approx(statistics.median(values))
+
+
+def chosen(letter: str, logprob: float, *top: tuple[str, float]) -> Decode:
+    said = Decode(
+        text=f"Answer: {letter}",
+        tokens=(
+            Token("Answer:", -0.01, (("Answer:", -0.01), ("The", -5.0))),
+            Token(f" {letter}", logprob, top),
+        ),
+        model="test",
+    )
+    return read_answer(said, task(answer_pattern=r"Answer: (\w+)"))
+
+
+def test_letter_is_the_share_of_the_answer_among_all_letters_at_its_place() -> None:
+    said = chosen("B", math.log(0.4), (" B", math.log(0.4)), (" C", math.log(0.3)), (" the", math.log(0.2)))
+    assert measured("letter", said) == pytest.approx(math.log(0.4 / 0.7))
+    assert free_signals(said)["letter"] == measured("letter", said)
+    twice = chosen("B", math.log(0.5), (" B", math.log(0.5)), ("C", math.log(0.25)), (" C", math.log(0.125)))
+    assert measured("letter", twice) == pytest.approx(math.log(0.5 / 0.75))
+
+
+def test_letter_is_unknown_for_an_answer_that_is_not_one_letter() -> None:
+    for said in (READ, chosen("maybe", -0.1, (" maybe", -0.1), (" B", -3.0)), chosen("B", -0.1)):
+        with pytest.raises(LogprobError, match=r"needs an answer of one letter"):
+            measured("letter", said)
+        assert "letter" not in free_signals(said)

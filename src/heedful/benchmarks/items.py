@@ -52,6 +52,12 @@ def with_choices(item: Item) -> str:
     return "\n".join([item.question, *(f"{choice.label}. {choice.text}" for choice in item.choices)])
 
 
+def statement(item: Item) -> str:
+    """The question with the text of its right answer: a fact that the row teaches."""
+    named = {choice.label: choice.text for choice in item.choices}
+    return f"{item.question} {named.get(item.answer, item.answer)}"
+
+
 def normal_question(text: str) -> str:
     """A question's text in normal form for comparisons: lower case, letters and digits only."""
     return " ".join("".join(char if char.isalnum() else " " for char in text.casefold()).split())

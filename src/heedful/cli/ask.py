@@ -10,10 +10,12 @@ import typer
 
 from heedful.cli.model_options import read_extra
 from heedful.cli.options import (
+    Explore,
     Extra,
     Headers,
     Json,
     ModelName,
+    Patience,
     Scope,
     Store,
     Threads,
@@ -111,17 +113,17 @@ def ask(
         bool, typer.Option(help="Request log-probs; agreement, ptrue and stated do not need them.")
     ] = True,
     scope: Scope = None,
-    explore: Annotated[
-        float,
+    explore: Explore = 0.0,
+    shadow: Annotated[
+        bool, typer.Option("--shadow", help="Give the first answer, and record what the policy would do.")
+    ] = False,
+    canary: Annotated[
+        float | None,
         typer.Option(
-            min=0,
-            max=1,
-            help="Share of answers for which a fair coin decides whether a memory answer may be used.",
+            min=0, max=1, help="Use the policy for this share of users only; the others get the first answer."
         ),
-    ] = 0.0,
-    patience: Annotated[
-        float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")
-    ] = 60.0,
+    ] = None,
+    patience: Patience = 60.0,
     timeout: Annotated[
         float, typer.Option(min=0.1, help="Time limit in seconds for each call of an endpoint.")
     ] = 120.0,
@@ -141,8 +143,10 @@ def ask(
         PolicyOptions,
         RunOptions,
         locked_controller,
+        open_bundle,
         open_journal,
         own_controller,
+        rollout_of,
     )
     from heedful.cli.waiting import with_notice
     from heedful.models.headers import read_headers
@@ -154,7 +158,11 @@ def ask(
     if file is not None:
         read_tasks(file, TaskTemplate(), scoped)  # a bad file is found before a model is opened
     opened, journal = open_journal(store)
-    run = RunOptions(patience=patience, explore=explore if journal is not None else 0.0)
+    run = RunOptions(
+        patience=patience,
+        explore=explore if journal is not None else 0.0,
+        rollout=rollout_of(context, shadow, canary),
+    )
     if study is not None or policy is not None:
         refuse_decided(context, "--study" if study is not None else "--policy")
         given = {name: value for name, value in context.params.items() if is_given(context, name)}
@@ -168,7 +176,7 @@ def ask(
             weights=given.get("weights"),
             threads=given.get("threads"),
         )
-        controller = locked_controller(locked, journal, run)
+        controller = locked_controller(open_bundle(locked), journal, run)
     else:
         refuse_unlocked(context)
         refuse_useless(context, arm, recall, url)
@@ -207,13 +215,13 @@ def ask(
     outcome = asyncio.run(with_notice(controller.answer(task), notice))
     for fault in outcome.faults:
         say(f"heedful: survived a fault in {fault.stage}: {fault.error}")
+    fields = summary(outcome, recorded=is_recorded(controller, outcome))
     if json:
-        print_json(summary(outcome))
+        print_json(fields)
         return
     console = result()
     console.print(outcome.answer, markup=False, soft_wrap=True)
-    recorded = journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
-    console.print(_decision_line(outcome, recorded), style="dim", markup=False, soft_wrap=True)
+    console.print(_decision_line(outcome, fields["decision"]), style="dim", markup=False, soft_wrap=True)
 
 
 def refuse_useless(context: typer.Context, arm: Arm, recall: str, url: str | None) -> None:
@@ -247,7 +255,11 @@ def _ask_file(
     from heedful.cli.ask_file import ask_all, read_tasks
 
     tasks = read_tasks(file, controller.template, scope)
-    count = asyncio.run(ask_all(controller, tasks, out, at_once, summary))
+
+    def fields(outcome: Outcome) -> dict[str, object]:
+        return summary(outcome, recorded=is_recorded(controller, outcome))
+
+    count = asyncio.run(ask_all(controller, tasks, out, at_once, fields))
     if json:
         print_json(
             {
@@ -309,8 +321,13 @@ def scope_of(pairs: list[str] | None) -> dict[str, str]:
         raise UsageError(str(error)) from error
 
 
-def summary(outcome: Outcome) -> dict[str, object]:
-    """The stable fields of an answer."""
+def is_recorded(controller: "Controller", outcome: Outcome) -> bool:
+    """Whether the decision is in the store."""
+    return controller.journal is not None and not any(fault.stage == "journal" for fault in outcome.faults)
+
+
+def summary(outcome: Outcome, *, recorded: bool) -> dict[str, object]:
+    """The stable fields of an answer; a decision that is not recorded is not named."""
     verdict = outcome.verdict
     return {
         "answer": outcome.answer,
@@ -319,11 +336,11 @@ def summary(outcome: Outcome) -> dict[str, object]:
         "reason": outcome.route.reason if verdict is None else verdict.reason,
         "confidence": outcome.confidence,
         "calls": outcome.calls,
-        "decision": outcome.decision,
+        "decision": outcome.decision if recorded else None,
     }
 
 
-def _decision_line(outcome: Outcome, recorded: bool) -> str:
+def _decision_line(outcome: Outcome, decision: object) -> str:
     confidence = "unknown" if outcome.confidence is None else f"{outcome.confidence:.2f}"
     value = outcome.policy.value
     name = "confidence" if value is None else "chance of being right"
@@ -333,5 +350,5 @@ def _decision_line(outcome: Outcome, recorded: bool) -> str:
     calls = "1 call" if outcome.calls == 1 else f"{outcome.calls} calls"
     if value is not None and value.trees.origin != OWN_ROWS:
         calls += f" by the prior {value.trees.origin}"
-    record = f"heedful why {outcome.decision}" if recorded else "not recorded"
+    record = f"heedful why {decision}" if decision else "not recorded"
     return f"{line}, {calls}; {record}"

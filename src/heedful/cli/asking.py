@@ -4,24 +4,31 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import typer
 from msgspec import structs
 
 from heedful.cli.model_options import learn_fields
+from heedful.cli.options import refuse_idle
 from heedful.cli.output import say
 from heedful.cli.policy import Arm, Combine, policy_of, prior_policy, refuse_combination
-from heedful.cli.resources import open_bank, open_model, open_store, pull_weights, require_bank
+from heedful.cli.resources import open_bank, open_model, pull_weights, require_bank
 from heedful.control import MEMORY_FREE, Controller
 from heedful.errors import StoreError, UsageError
-from heedful.memory import MemoryBank, SqliteStore
+from heedful.memory import MemoryBank
 from heedful.memory.entries import refuse_bank_name
-from heedful.memory.journal import SqliteJournal
+from heedful.memory.storage import Storage, open_storage
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.schemes import ModelOptions
-from heedful.ports import Bank
+from heedful.ports import Bank, Journal, Model, Observer
+from heedful.rollout.assign import Rollout
 from heedful.sources import MemorySource
 from heedful.stages.confidence import WITHOUT_LOGPROBS, signal_named
 from heedful.types import Placement, Policy, TaskTemplate
+
+if TYPE_CHECKING:
+    from heedful.protocol.bundle import Bundle
 
 MEMORY = "memory"
 """The name of the source that recalls from a single bank; several are named by their banks."""
@@ -70,23 +77,35 @@ class RunOptions:
 
     patience: float
     explore: float
+    rollout: Rollout | None = None
+    observer: Observer | None = None
 
 
-def open_journal(store: Path | None) -> tuple[SqliteStore | None, SqliteJournal | None]:
+def rollout_of(context: typer.Context, shadow: bool, canary: float | None) -> Rollout | None:
+    """The rollout that the options describe; None: the policy decides every answer."""
+    if canary == 0:
+        refuse_idle(context, ("explore",), "with --canary 0, which serves every first answer")
+    if not shadow:
+        return None if canary is None else Rollout(mode="canary", share=canary)
+    refuse_idle(context, ("canary", "explore"), "with --shadow, which serves every first answer")
+    return Rollout(mode="shadow")
+
+
+def open_journal(store: str | None) -> tuple[Storage | None, Journal | None]:
     """The store and its journal; both None if the store fails, because a store never costs the answer."""
     try:
-        opened = open_store(store, wait=LOCKED_SECONDS)
+        opened = open_storage(store, wait=LOCKED_SECONDS)
     except StoreError as error:
         say(f"heedful: answering without memory: {error}")
         return None, None
-    return opened, SqliteJournal(opened.database)
+    return opened, opened.journal
 
 
 def own_controller(
     options: PolicyOptions,
     model: ModelOptions,
-    store: SqliteStore | None,
-    journal: SqliteJournal | None,
+    store: Storage | None,
+    journal: Journal | None,
     run: RunOptions,
 ) -> Controller:
     """A controller with the policy that the options describe."""
@@ -112,6 +131,8 @@ def own_controller(
         journal=journal,
         patience=run.patience,
         explore=run.explore,
+        rollout=run.rollout,
+        observer=run.observer,
         template=options.template,
     )
 
@@ -126,7 +147,7 @@ def _policy(options: PolicyOptions, sources: Sequence[str], *, logprobs: bool) -
     return policy_of(options.arm, sources, measured.name, threshold, options.margin or 0.0, combine)
 
 
-def _bank(options: PolicyOptions, name: str, store: SqliteStore | None) -> Bank:
+def _bank(options: PolicyOptions, name: str, store: Storage | None) -> Bank:
     """The bank in the store; an empty one if there is no store, or the arm uses no memory."""
     if store is None:
         return MemoryBank(name, ())
@@ -141,8 +162,17 @@ def _bank(options: PolicyOptions, name: str, store: SqliteStore | None) -> Bank:
         return MemoryBank(name, ())
 
 
-def locked_controller(options: LockedOptions, journal: SqliteJournal | None, run: RunOptions) -> Controller:
-    """A controller with a locked policy; stderr names what changed since the lock."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBundle:
+    """A bundle with its model, and what changed since the lock."""
+
+    bundle: "Bundle"
+    model: Model
+    moved: tuple[str, ...]
+
+
+def open_bundle(options: LockedOptions) -> OpenBundle:
+    """The bundle of a study or a file; stderr names what changed since the lock."""
     from heedful.protocol.bundle import check_moved, read_bundle
     from heedful.protocol.export import study_bundle
     from heedful.protocol.workspace import open_workspace
@@ -164,13 +194,21 @@ def locked_controller(options: LockedOptions, journal: SqliteJournal | None, run
     names = asyncio.run(check_moved(bundle, model, moved, strict=options.strict))
     if names:
         say(f"heedful: changed since {bundle.study} was locked: {', '.join(names)}")
+    return OpenBundle(bundle=bundle, model=model, moved=tuple(names))
+
+
+def locked_controller(opened: OpenBundle, journal: Journal | None, run: RunOptions) -> Controller:
+    """A controller with the locked policy of a bundle."""
+    bundle = opened.bundle
     return Controller(
-        model=model,
+        model=opened.model,
         policy=bundle.policy,
         sources=bundle.make_sources(),
         journal=journal,
         patience=run.patience,
         explore=run.explore,
+        rollout=run.rollout,
+        observer=run.observer,
         similarity=bundle.similarity,
         template=bundle.task,
     )

@@ -2,20 +2,22 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from heedful.cli.bank_evidence import SourceName, StudyFolder
-from heedful.cli.options import BankName, Json, Scope, Store, refuse_idle
+from heedful.cli.options import BankName, By, Json, Scope, Store, actor, refuse_idle
 from heedful.cli.output import counted, print_json, result, say
 from heedful.types import Entry, Kind, Mark, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heedful.memory import SqliteStore
+    from heedful.memory.formats import EntryFile
+    from heedful.memory.storage import Storage
 
 app = typer.Typer(
     help="Import, inspect, retire and export memory entries.", no_args_is_help=True, rich_markup_mode=None
@@ -50,26 +52,29 @@ def import_(
     store: Store = None,
     json: Json = False,
 ) -> None:
-    """Add the entries of a file: all of them, or none if a line is unreadable (unless --skip-bad)."""
-    from heedful.cli.resources import embed_now, open_store
-    from heedful.memory.formats import read_entries
+    """Add the entries of a file: all of them, or none if a line is unreadable (unless --skip-bad).
 
-    entries, bad = read_entries(file, format=format, kind=kind, skip_bad=skip_bad)
-    opened = open_store(store)
-    new = asyncio.run(opened.put(bank, entries))
-    idle = _idle(asyncio.run(opened.entries(bank)), entries)
+    A long file is stored in parts; if the import is interrupted, run it again.
+    """
+    from heedful.cli.resources import embed_now
+    from heedful.memory.formats import scan_entries
+    from heedful.memory.storage import open_storage
+
+    scanned = scan_entries(file, format=format, kind=kind, skip_bad=skip_bad)
+    opened, bad = open_storage(store), scanned.bad
+    new, idle = _put_parts(opened, bank, scanned)
     for number, problem in bad:
         say(f"heedful: skipped line {number} of {file.name}: {problem}")
     if json:
         skipped = [{"line": number, "problem": problem} for number, problem in bad]
-        print_json({"bank": bank, "read": len(entries), "new": new, "skipped": skipped, "idle": len(idle)})
+        print_json({"bank": bank, "read": scanned.count, "new": new, "skipped": skipped, "idle": len(idle)})
     else:
-        known = f", {len(entries) - new} already present" if new < len(entries) else ""
+        known = f", {scanned.count - new} already present" if new < scanned.count else ""
         added = f"{counted(new, 'entry', 'entries')} added to bank {bank}{known}"
         result().print(added, markup=False, soft_wrap=True)
     _say_idle(bank, idle)
     if embed:  # after the import is acknowledged: it takes longer, and may be interrupted
-        embed_now(opened, entries)
+        embed_now(opened, bank)
 
 
 @app.command()
@@ -88,9 +93,9 @@ def add(
     json: Json = False,
 ) -> None:
     """Add an entry, or a new version of an existing one."""
-    from heedful.cli.resources import open_store
     from heedful.errors import UsageError
     from heedful.memory.entries import new_entry, read_moment, read_scope
+    from heedful.memory.storage import open_storage
 
     try:
         entry = new_entry(
@@ -106,7 +111,7 @@ def add(
         )
     except UsageError as error:
         raise UsageError(f"the entry was not added: {error}") from error
-    opened = open_store(store)
+    opened = open_storage(store)
     new = asyncio.run(opened.put(bank, [entry]))
     entry = asyncio.run(opened.entry(bank, entry.id))
     _say_idle(bank, _idle([entry], [entry]))
@@ -229,32 +234,48 @@ def show(entry: EntryId, bank: BankName = "default", store: Store = None, json: 
     lines += [f"  evidence: {len(evidence)} uses, {seen['help']} helps, {seen['hurt']} hurts"]
     for change in history:
         when, why = datetime.fromtimestamp(change.at), change.reason or "no reason given"
-        lines.append(f"  {when:%Y-%m-%d %H:%M} {change.state}: {why}")
+        who = f" by {change.by}" if change.by else ""
+        lines.append(f"  {when:%Y-%m-%d %H:%M} {change.state}{who}: {why}")
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
 @app.command()
 def retire(
-    entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
+    entry: EntryId,
+    reason: Reason = "",
+    by: By = None,
+    bank: BankName = "default",
+    store: Store = None,
+    json: Json = False,
 ) -> None:
     """Retire an entry: it stays in the bank but is never recalled."""
-    _change(entry, "retired", reason, bank, store, json)
+    _change(Mark(entry=entry, state="retired", reason=reason, by=actor(by)), bank, store, json)
 
 
 @app.command()
 def restore(
-    entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
+    entry: EntryId,
+    reason: Reason = "",
+    by: By = None,
+    bank: BankName = "default",
+    store: Store = None,
+    json: Json = False,
 ) -> None:
     """Make a retired, quarantined or protected entry active again."""
-    _change(entry, "active", reason, bank, store, json)
+    _change(Mark(entry=entry, state="active", reason=reason, by=actor(by)), bank, store, json)
 
 
 @app.command()
 def protect(
-    entry: EntryId, reason: Reason = "", bank: BankName = "default", store: Store = None, json: Json = False
+    entry: EntryId,
+    reason: Reason = "",
+    by: By = None,
+    bank: BankName = "default",
+    store: Store = None,
+    json: Json = False,
 ) -> None:
     """Protect an entry: it cannot be retired."""
-    _change(entry, "protected", reason, bank, store, json)
+    _change(Mark(entry=entry, state="protected", reason=reason, by=actor(by)), bank, store, json)
 
 
 @app.command()
@@ -296,6 +317,25 @@ def export(
     say(f"{counted(len(entries), 'entry', 'entries')} written to {file}")
 
 
+def _put_parts(store: "Storage", bank: str, scanned: "EntryFile") -> tuple[int, list[Entry]]:
+    """Store the entries part by part: how many are new, and those that the bank never recalls."""
+    from heedful.cli.progress import shown_progress
+    from heedful.memory.formats import PART
+
+    new, done, idle = 0, 0, list[Entry]()
+    with shown_progress() as show:
+        for entries in scanned.parts():
+            new += asyncio.run(store.put(bank, entries))
+            done += len(entries)
+            stored = asyncio.run(store.named(bank, [entry.id for entry in entries]))
+            idle += _idle(stored, entries)
+            if scanned.count > PART:
+                show(
+                    "importing", done, scanned.count, partial("{} of {} entries".format, done, scanned.count)
+                )
+    return new, idle
+
+
 def _idle(stored: "Sequence[Entry]", given: "Sequence[Entry]") -> list[Entry]:
     """The given entries that the bank never recalls, for example because they were purged before."""
     ids = {entry.id for entry in given}
@@ -311,7 +351,7 @@ def _say_idle(bank: str, idle: "Sequence[Entry]") -> None:
         )
 
 
-def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
+def _sorted(store: "Storage", bank: str, by: str) -> "Sequence[Entry]":
     entries = asyncio.run(store.entries(bank))
     if by == "age":
         return entries
@@ -320,12 +360,12 @@ def _sorted(store: "SqliteStore", bank: str, by: str) -> "Sequence[Entry]":
     return [standing.entry for standing in by_harm(standings(entries, asyncio.run(store.evidence(bank))))]
 
 
-def _change(entry: str, state: State, reason: str, bank: str, store: Path | None, json: bool) -> None:
+def _change(mark: Mark, bank: str, store: str | None, json: bool) -> None:
     from heedful.cli.resources import open_known_store, require_bank
 
     opened = open_known_store(store)
     require_bank(opened, bank)
-    [changed] = asyncio.run(opened.mark(bank, [Mark(entry=entry, state=state, reason=reason)]))
+    [changed] = asyncio.run(opened.mark(bank, [mark]))
     if json:
         print_json({"bank": bank, **_fields(changed)})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.cli.options import Json, refuse_idle
+from heedful.cli.options import Json, Workers, refuse_idle
 from heedful.cli.output import counted, print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data, Place, open_study, open_study_model
@@ -40,6 +40,7 @@ def build(
         Path | None, typer.Option(help="Output file [default: KIND.jsonl in the study's folder].")
     ] = None,
     data: Data = None,
+    workers: Workers = None,
     json: Json = False,
 ) -> None:
     """Build exemplars, or rules distilled from rollouts, from a study's pool; a second run resumes."""
@@ -57,7 +58,7 @@ def build(
     if kind == "worked":
         refuse_idle(context, ("size",), "with --kind worked")
     space, setup = open_study(place, data, None)
-    model = open_study_model(setup)
+    model = open_study_model(setup, workers)
     file = out or space.folder / f"{kind}.jsonl"
     with recording_progress() as tell:
         show_progress = partial(tell, "rollouts")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.errors import UsageError
 from heedful.types import Entry, Evidence
 
 if TYPE_CHECKING:
     from heedful.governance.evidence import EntryStanding
     from heedful.governance.groups import GroupStanding
-    from heedful.memory import SqliteStore
+    from heedful.memory.storage import Storage
 
 StudyFolder = Annotated[
     Path | None, typer.Option("--study", help="Folder of a study whose fit side is the evidence.")
@@ -46,35 +47,48 @@ class BankEvidence:
         )
 
 
-def read_bank_evidence(
-    store: "SqliteStore", bank: str, study: Path | None, source: str | None
-) -> BankEvidence:
+def read_bank_evidence(store: "Storage", bank: str, study: Path | None, source: str | None) -> BankEvidence:
     """A bank's entries and evidence by the store, or by a study's fit side."""
     entries = asyncio.run(store.entries(bank))
     if study is None:
         return BankEvidence(entries=entries, evidence=asyncio.run(store.evidence(bank)))
-    from heedful.errors import UsageError
+    known = _study_evidence(entries, study, source or bank)
+    ours = {(entry.id, entry.digest) for entry in entries}
+    if not any((observed.entry, observed.version) in ours for observed in known.evidence):
+        raise UsageError(_other_entries(bank, entries, known.evidence))
+    return known
+
+
+def _study_evidence(entries: Sequence[Entry], study: Path, source: str) -> BankEvidence:
+    from heedful.agents.agent_evidence import is_agent_study, read_agent_evidence
+    from heedful.agents.agent_workspace import AgentFolder
     from heedful.experiments.credit_record import recorded_credit
     from heedful.experiments.study_evidence import evidence_table, study_evidence
     from heedful.protocol.workspace import open_workspace
 
-    space, name = open_workspace(study, None), source or bank
-    table = evidence_table(space, name)
-    evidence = study_evidence(space, name, table)
-    known = {(entry.id, entry.digest) for entry in entries}
-    if not any((observed.entry, observed.version) in known for observed in evidence):
-        ids = {entry.id for entry in entries}
-        hint = (
-            " (its entries of the same ids have another content, for example another --kind)"
-            if any(observed.entry in ids for observed in evidence)
-            else ""
-        )
-        raise UsageError(
-            f"bank {bank!r} has none of the entries that the study recalled from {name!r}{hint}: "
-            "choose the bank that the study used, or set --source"
-        )
-    credit = recorded_credit(space, table, name)
-    return BankEvidence(entries=entries, evidence=evidence, credit=credit, cluster_of=table.cluster_of)
+    if is_agent_study(AgentFolder(study)):
+        return BankEvidence(entries=entries, evidence=read_agent_evidence(AgentFolder(study)))
+    space = open_workspace(study, None)
+    table = evidence_table(space, source)
+    return BankEvidence(
+        entries=entries,
+        evidence=study_evidence(space, source, table),
+        credit=recorded_credit(space, table, source),
+        cluster_of=table.cluster_of,
+    )
+
+
+def _other_entries(bank: str, entries: Sequence[Entry], evidence: Sequence[Evidence]) -> str:
+    ids = {entry.id for entry in entries}
+    hint = (
+        " (its entries of the same ids have another content, for example another --kind)"
+        if any(observed.entry in ids for observed in evidence)
+        else ""
+    )
+    return (
+        f"bank {bank!r} has none of the entries that the study recalled{hint}: "
+        "choose the bank that the study used, or set --source"
+    )
 
 
 def group_fields(group: "GroupStanding", utilities: Sequence[float]) -> dict[str, Any]:

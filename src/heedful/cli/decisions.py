@@ -16,9 +16,8 @@ from heedful.cli.output import counted, print_json, result, say
 from heedful.errors import UsageError
 
 if TYPE_CHECKING:
-    from heedful.memory.database import Database
-    from heedful.memory.journal import DecisionFilter
-    from heedful.records import Decision, Feedback
+    from heedful.memory.storage import Storage
+    from heedful.records import Decision, DecisionFilter, Feedback
     from heedful.trials import TrialEffect
 
 app = typer.Typer(
@@ -56,7 +55,7 @@ def ls(
 ) -> None:
     """List decisions, newest first."""
     wanted = _filter(since, until, route, verdict, bank, entry, user, graded)
-    decisions, feedback = _read(_database(store), wanted, limit)
+    decisions, feedback = _read(_opened(store), wanted, limit)
     if json:
         print_json({"decisions": [_brief(decision, feedback) for decision in decisions]})
         return
@@ -84,22 +83,21 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a decision step by step, with its trial and its feedback."""
-    from heedful.cli.explain import entry_texts, explain
-    from heedful.memory import SqliteStore
-    from heedful.memory.feedback import SqliteFeedback
-    from heedful.memory.journal import SqliteJournal
+    from heedful.explain import entry_texts, explain, trial_words
 
-    database = _database(store)
-    recorded = asyncio.run(SqliteJournal(database).find(decision))
-    feedback = asyncio.run(SqliteFeedback(database).of([recorded]))
+    opened = _opened(store)
+    recorded = asyncio.run(opened.journal.find(decision))
+    feedback = asyncio.run(opened.feedback.of([recorded]))
     if json:
         print_json(_whole(recorded, feedback))
         return
-    lines = explain(recorded, asyncio.run(entry_texts(recorded, SqliteStore(database))))
-    if recorded.trial is not None:
-        allowed = "allowed" if recorded.trial.allowed else "held out"
-        lines.append(f"  trial    memory was {allowed}, for {recorded.trial.share:.0%} of answers")
-    lines += [f"  feedback {given.kind}: {given.value}" for given in feedback[recorded.id]]
+    lines = explain(recorded, asyncio.run(entry_texts(recorded, opened)))
+    if trial := trial_words(recorded):
+        lines.append(f"  trial    {trial}")
+    if (rollout := recorded.assignment) is not None:
+        served = "the policy's answer" if rollout.arm == "policy" else "the first answer"
+        lines.append(f"  rollout  {rollout.mode}, served {served}; key {rollout.key}")
+    lines += feedback_lines(feedback[recorded.id])
     result().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
@@ -121,7 +119,7 @@ def export(
     import json as encoder
 
     wanted = _filter(since, until, route, verdict, bank, entry, user, graded)
-    decisions, feedback = _read(_database(store), wanted, None)
+    decisions, feedback = _read(_opened(store), wanted, None)
     rows = [_whole(decision, feedback) for decision in reversed(decisions)]
     if json and file is None:
         print_json({"decisions": rows})
@@ -153,13 +151,12 @@ def stats(
     json: Json = False,
 ) -> None:
     """Count decisions, grades and the effect of memory in randomised trials."""
-    from heedful.memory.journal import SqliteJournal
     from heedful.trials import trial_effect
 
-    database = _database(store)
+    opened = _opened(store)
     wanted = _filter(since, until, route, verdict, bank, entry, user, graded)
-    decisions, feedback = _read(database, wanted, None)
-    announced = asyncio.run(SqliteJournal(database).announced())
+    decisions, feedback = _read(opened, wanted, None)
+    announced = asyncio.run(opened.journal.announced())
     counts = _counts(decisions, feedback, trial_effect(decisions, feedback), announced)
     if json:
         print_json(counts)
@@ -167,10 +164,15 @@ def stats(
     result().print("\n".join(_stats_lines(counts)), markup=False, soft_wrap=True)
 
 
-def _database(store: Path | None) -> "Database":
+def feedback_lines(given: Sequence["Feedback"]) -> list[str]:
+    """One line for each piece of feedback on a decision."""
+    return [f"  feedback {said.kind}: {said.value}" for said in given]
+
+
+def _opened(store: str | None) -> "Storage":
     from heedful.cli.resources import open_known_store
 
-    return open_known_store(store).database
+    return open_known_store(store)
 
 
 def _filter(
@@ -183,7 +185,7 @@ def _filter(
     user: str | None,
     graded: bool | None,
 ) -> "DecisionFilter":
-    from heedful.memory.journal import DecisionFilter
+    from heedful.records import DecisionFilter
 
     begin, end = moment_of(since), moment_of(until)
     if begin is not None and end is not None and end <= begin:
@@ -201,13 +203,11 @@ def _filter(
 
 
 def _read(
-    database: "Database", wanted: "DecisionFilter", limit: int | None
+    store: "Storage", wanted: "DecisionFilter", limit: int | None
 ) -> tuple[Sequence["Decision"], FeedbackByDecision]:
-    from heedful.memory.feedback import SqliteFeedback
-    from heedful.memory.journal import SqliteJournal
 
-    decisions = asyncio.run(SqliteJournal(database).select(wanted, limit))
-    return decisions, asyncio.run(SqliteFeedback(database).of(decisions))
+    decisions = asyncio.run(store.journal.select(wanted, limit))
+    return decisions, asyncio.run(store.feedback.of(decisions))
 
 
 def _brief(decision: "Decision", feedback: FeedbackByDecision) -> dict[str, Any]:

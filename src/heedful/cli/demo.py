@@ -15,7 +15,7 @@ from heedful.extras import require
 
 if TYPE_CHECKING:
     from heedful.demo.run import DemoResult
-    from heedful.memory import SqliteStore
+    from heedful.memory.storage import Storage
     from heedful.ports import Model
     from heedful.types import Outcome
 
@@ -32,17 +32,21 @@ def demo(
     json: Json = False,
 ) -> None:
     """Run a small study of a fictional company: no memory, always memory, and heedful."""
-    from heedful.cli.resources import open_model, open_store, pull_weights
+    from heedful.cli.resources import open_model, pull_weights
     from heedful.demo.scenario import entries
+    from heedful.memory.database import default_path
+    from heedful.memory.postgres.address import is_postgres
+    from heedful.memory.storage import open_storage
     from heedful.models.schemes import ModelOptions
 
     require("embedded", "study")
     start = time.perf_counter()
     model = open_model(ModelOptions(threads=threads))
     pull_weights("all-minilm-l6-v2")
-    opened = open_store(store)
+    opened = open_storage(store)
     asyncio.run(opened.put("demo", entries()))
-    folder = opened.database.path.parent / "demo-study"
+    home = default_path() if is_postgres(opened.location) else Path(opened.location)
+    folder = home.parent / "demo-study"
     shown, outcome = asyncio.run(_run(model, opened, folder, limit))
     seconds = time.perf_counter() - start
     if json:
@@ -56,21 +60,19 @@ def demo(
 
 
 async def _run(
-    model: "Model", store: "SqliteStore", folder: Path, limit: int | None
+    model: "Model", store: "Storage", folder: Path, limit: int | None
 ) -> tuple["DemoResult", "Outcome"]:
     from heedful.demo.run import run_demo
-    from heedful.memory.journal import SqliteJournal
 
     with recording_progress() as tell:
         shown = await run_demo(folder, model, limit, lambda side, progress: tell(SIDES[side], progress))
-    return shown, await shown.answer(shown.telling(), model, SqliteJournal(store.database))
+    return shown, await shown.answer(shown.telling(), model, store.journal)
 
 
-def _draw(shown: "DemoResult", outcome: "Outcome", store: "SqliteStore") -> None:
+def _draw(shown: "DemoResult", outcome: "Outcome", store: "Storage") -> None:
     from rich.table import Table
 
-    from heedful.cli.explain import entry_texts, explain
-    from heedful.memory.journal import SqliteJournal
+    from heedful.explain import entry_texts, explain
     from heedful.stats.intervals import wilson
 
     console = result()
@@ -98,13 +100,13 @@ def _draw(shown: "DemoResult", outcome: "Outcome", store: "SqliteStore") -> None
     always = shown.always_answer(shown.telling())
     console.print("\nOne decision", style="bold", end="")
     console.print(f" (with memory always in the prompt: {always!r})", markup=False, soft_wrap=True)
-    decision = asyncio.run(SqliteJournal(store.database).find(outcome.decision))
+    decision = asyncio.run(store.journal.find(outcome.decision))
     texts = asyncio.run(entry_texts(decision, store))
     console.print("\n".join(explain(decision, texts)), markup=False, soft_wrap=True)
     _draw_harm(shown, store)
 
 
-def _draw_harm(shown: "DemoResult", store: "SqliteStore") -> None:
+def _draw_harm(shown: "DemoResult", store: "Storage") -> None:
     console = result()
     scores = shown.entry_scores()
     if not scores:

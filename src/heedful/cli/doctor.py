@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -94,23 +93,17 @@ def _weights() -> str:
     return f"{', '.join(present) + ' present, sha256 verified' if present else 'none present'}{absent}"
 
 
-def _store(path: Path | None) -> str:
-    from heedful.cli.resources import open_store
-    from heedful.memory.database import default_path
+def _store(place: str | None) -> str:
+    from heedful.memory.storage import default_place, exists, open_storage
 
-    if not (place := path or default_path()).exists():
-        return f"{place} does not exist yet; the first entry or answer creates it"
-    opened = open_store(path)
-    with opened.database.reading() as connection:
-        (state,) = connection.execute("PRAGMA integrity_check").fetchone()
-        (read_only,) = connection.execute("PRAGMA query_only").fetchone()
-    if state != "ok":
-        raise HeedfulError(f"{opened.database.path} is damaged ({state}): restore it from a backup")
-    if read_only or not os.access(place, os.W_OK):
-        raise HeedfulError(f"{place} can only be read: change its permissions, or use --store")
+    if not exists(place or default_place()):
+        return f"{place or default_place()} does not exist yet; the first entry or answer creates it"
+    opened = open_storage(place)
+    condition = asyncio.run(opened.condition())
+    asyncio.run(opened.ready())
     banks = asyncio.run(opened.banks())
     entries = counted(sum(banks.values()), "entry", "entries")
-    return f"{opened.database.path}: {counted(len(banks), 'bank')}, {entries}, intact"
+    return f"{opened.location}: {counted(len(banks), 'bank')}, {entries}, {condition}"
 
 
 def _key() -> str:
@@ -123,6 +116,7 @@ def _key() -> str:
 
 def _plugins() -> str:
     from heedful.benchmarks import BENCHMARKS
+    from heedful.environments.making import ENVIRONMENTS
     from heedful.memory.bank import RECALL_METHODS
     from heedful.memory.formats import FORMATS
     from heedful.models.schemes import MODELS
@@ -132,7 +126,7 @@ def _plugins() -> str:
     from heedful.stages.confidence import SIGNALS
 
     registries: list[Registry[Any]] = [
-        *(BENCHMARKS, FORMATS, GUARDS, MODELS, RECALL_METHODS, SIGNALS, SOURCES)
+        *(BENCHMARKS, ENVIRONMENTS, FORMATS, GUARDS, MODELS, RECALL_METHODS, SIGNALS, SOURCES)
     ]
     if broken := [problem for registry in registries for problem in registry.broken()]:
         raise HeedfulError(f"cannot use {'; '.join(broken)}: fix or uninstall the package")

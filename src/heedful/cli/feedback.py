@@ -35,8 +35,7 @@ def feedback(
 ) -> None:
     """Give feedback on a recorded decision; sent twice it counts once."""
     from heedful.cli.resources import open_known_store
-    from heedful.memory.feedback import SqliteFeedback
-    from heedful.memory.journal import SqliteJournal
+    from heedful.serve.given_feedback import GivenFeedback, feedback_on, receipt_fields
 
     given = [right, wrong, answer is not None, prefer is not None]
     if sum(given) != 1:
@@ -44,29 +43,26 @@ def feedback(
     if metric is not None and answer is None:
         raise UsageError("--metric needs --answer TEXT")
     opened = open_known_store(store)
-    database = opened.database
-    recorded = asyncio.run(SqliteJournal(database).find(decision))
-    said = _feedback(recorded, right, answer, prefer, metric or "text")
-    receipt = asyncio.run(SqliteFeedback(database).give(said))
+    recorded = asyncio.run(opened.journal.find(decision))
+    said = feedback_on(
+        recorded,
+        GivenFeedback(
+            decision=recorded.id,
+            right=right if right or wrong else None,
+            answer=answer,
+            prefer=prefer,
+            given_metric=metric,
+        ),
+    )
+    receipt = asyncio.run(opened.feedback.give(said))
     if json:
-        print_json(_fields(said, receipt))
+        print_json(receipt_fields(said, receipt))
         return
     _say_missed(recorded, said)
     _say_absent(receipt, asyncio.run(opened.banks()))
-    every = asyncio.run(SqliteFeedback(database).of([recorded]))[recorded.id]
+    every = asyncio.run(opened.feedback.of([recorded]))[recorded.id]
     stronger = _stronger(recorded, said, every)
     result().print(f"{_line(recorded, said, receipt)}{stronger}", markup=False, soft_wrap=True)
-
-
-def _feedback(
-    decision: "Decision", right: bool, answer: str | None, prefer: str | None, metric: str
-) -> "Feedback":
-    from heedful.benchmarks.metrics import metric_named
-    from heedful.feedback import answer_feedback, grade_feedback, preference_feedback
-
-    if answer is not None:
-        return answer_feedback(decision, answer, metric, metric_named(metric))
-    return grade_feedback(decision, right) if prefer is None else preference_feedback(decision, prefer)
 
 
 def _say_missed(decision: "Decision", said: "Feedback") -> None:
@@ -117,19 +113,3 @@ def _line(decision: "Decision", said: "Feedback", receipt: "FeedbackReceipt") ->
         for bank, seen in receipt.evidence.items()
     ]
     return f"{line}; evidence: {'; '.join(counted)}"
-
-
-def _fields(said: "Feedback", receipt: "FeedbackReceipt") -> dict[str, object]:
-    return {
-        "decision": said.decision,
-        "kind": said.kind,
-        "value": said.value,
-        "metric": said.metric,
-        "grades": list(said.grades),
-        "new": receipt.new,
-        "evidence": [
-            {"bank": bank, "entry": e.entry, "version": e.version, "task": e.task, "utility": e.utility}
-            for bank, seen in receipt.evidence.items()
-            for e in seen
-        ],
-    }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heedful.cli.bank_evidence import BankEvidence, SourceName, StudyFolder, read_bank_evidence
-from heedful.cli.govern_text import print_review, review_fields
-from heedful.cli.options import BankName, Json, Store, refuse_idle
+from heedful.cli.govern_text import live_fields, print_live, print_review, review_fields
+from heedful.cli.options import BankName, By, Json, Store, actor, refuse_idle
 from heedful.cli.output import counted, print_json, say
 from heedful.cli.study import Data
 from heedful.errors import UsageError
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from heedful.credit import AnswerWithout
     from heedful.governance.retire import RetirementReview
     from heedful.governance.terms import RetirementTerms
-    from heedful.memory import SqliteStore
+    from heedful.memory.storage import Storage
     from heedful.ports import Model
+    from heedful.types import Mark
 
 RuleName = Literal["auto", "sign", "betting", "hoeffding", "hoeffding-paper"]
 
@@ -46,9 +47,16 @@ def govern(
         bool,
         typer.Option("--leave-one-out", help="Decode decisions again without each entry that shares them."),
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Quarantine first; retire or restore quarantined entries on further evidence."
+        ),
+    ] = False,
     apply: Annotated[
         bool, typer.Option("--apply", help="Apply the changes; without it nothing changes.")
     ] = False,
+    by: By = None,
     data: Data = None,
     store: Store = None,
     json: Json = False,
@@ -56,8 +64,12 @@ def govern(
     """Show which groups and entries the evidence condemns, and retire them with --apply."""
     from heedful.cli.resources import open_known_store, require_bank
     from heedful.governance.terms import RetirementTerms
-    from heedful.types import Mark
 
+    if not apply:
+        refuse_idle(context, ("by",), "without --apply")
+    if live:
+        idle = ("study", "source", "quarantine", "probe", "leave_one_out", "data")
+        refuse_idle(context, idle, "with --live, which judges the evidence of the store in steps")
     if study is None:
         refuse_idle(context, ("source",), "without --study")
     if not probe:
@@ -73,6 +85,9 @@ def govern(
     _refuse_misplaced(study, probe, leave_one_out)
     opened = open_known_store(store)
     require_bank(opened, bank)
+    if live:
+        _govern_live(opened, bank, terms, actor(by), apply, json)
+        return
     known = read_bank_evidence(opened, bank, study, source)
     calls = 0
     if study is not None and probe:
@@ -81,13 +96,40 @@ def govern(
         known = _with_credit(known, terms, bank, opened)
     reviewed = _review(known, terms, bank)
     if apply:
-        marks = [Mark(entry=c.standing.entry.id, state=c.state, reason=c.reason) for c in reviewed.going]
-        asyncio.run(opened.mark(bank, marks))
+        asyncio.run(opened.mark(bank, _marks(reviewed, terms, actor(by))))
     if json:
         fields = {"bank": bank, "rule": terms.rule, "applied": apply, "calls": calls}
         print_json({**fields, **review_fields(reviewed)})
         return
     print_review(reviewed, terms, bank, apply)
+
+
+def _marks(reviewed: "RetirementReview", terms: "RetirementTerms", by: str) -> "list[Mark]":
+    from heedful.governance.live import grounds_of
+    from heedful.types import Mark
+
+    return [
+        Mark(
+            entry=one.standing.entry.id,
+            state=one.state,
+            reason=one.reason,
+            by=by,
+            grounds=grounds_of(one, reviewed, terms.rule),
+        )
+        for one in reviewed.going
+    ]
+
+
+def _govern_live(
+    store: "Storage", bank: str, terms: "RetirementTerms", by: str, apply: bool, json: bool
+) -> None:
+    from heedful.governance.live import govern_live
+
+    reviewed = asyncio.run(govern_live(store, bank, terms, by=by, apply=apply))
+    if json:
+        print_json(live_fields(reviewed, bank, terms.rule, apply))
+        return
+    print_live(reviewed, bank, apply)
 
 
 def _chosen_rule(rule: RuleName, study: Path | None, probe: int) -> str:
@@ -136,26 +178,23 @@ def _with_probes(
     if not wanted:
         return known, 0
     study, source, data = place
-    with open_experiment("probe", study, data, source) as experiment:
+    with open_experiment("probe", study, data, None, source) as experiment:
         probed = asyncio.run(probe_suspects(experiment, wanted, count))
     return replace(known, probes=probed.evidence), probed.calls
 
 
-def _with_credit(
-    known: BankEvidence, terms: "RetirementTerms", bank: str, store: "SqliteStore"
-) -> BankEvidence:
+def _with_credit(known: BankEvidence, terms: "RetirementTerms", bank: str, store: "Storage") -> BankEvidence:
     """The evidence with leave-one-out on the decisions of condemned entries that share their outcomes."""
     from heedful.cli.why import model_of
     from heedful.credit import leave_one_out
     from heedful.governance.live_credit import live_credit, open_decisions
-    from heedful.memory.journal import SqliteJournal
 
     spared = _review(known, terms, bank).spared
     shared = {one.standing.entry.id for one in spared if one.standing.uncredited}
     decisions = open_decisions(known.evidence, shared)
     sharing = counted(len(shared), "entry", "entries")
     say(f"{sharing} with shared outcomes; decoding {counted(len(decisions), 'decision')} again …")
-    journal, models = SqliteJournal(store.database), dict[str, "Model"]()
+    journal, models = store.journal, dict[str, "Model"]()
 
     async def examine(id: str) -> "Sequence[AnswerWithout]":
         decision = await journal.find(id)

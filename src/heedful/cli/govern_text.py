@@ -1,5 +1,6 @@
 """What `heedful govern` prints: condemned groups first, then entries."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from heedful.cli.bank_evidence import group_fields, standing_fields
@@ -7,6 +8,7 @@ from heedful.cli.output import counted, result, say
 
 if TYPE_CHECKING:
     from heedful.governance.group_review import GroupCondemnation
+    from heedful.governance.live import LiveReview
     from heedful.governance.retire import Condemnation, RetirementReview
     from heedful.governance.terms import RetirementTerms
 
@@ -42,6 +44,30 @@ def print_review(reviewed: "RetirementReview", terms: "RetirementTerms", bank: s
     elif apply:
         say(f"heedful bank restore ENTRY --bank {bank} restores an entry")
     else:
+        say("nothing was changed; use --apply to apply the changes")
+
+
+def live_fields(reviewed: "LiveReview", bank: str, rule: str, applied: bool) -> dict[str, Any]:
+    """A round of live governance as JSON."""
+    return {
+        "bank": bank,
+        "rule": rule,
+        "applied": applied,
+        "changes": [asdict(mark) for mark in reviewed.marks],
+        "spared": [_fields(one) for one in reviewed.spared],
+    }
+
+
+def print_live(reviewed: "LiveReview", bank: str, applied: bool) -> None:
+    console = result()
+    for mark in reviewed.marks:
+        verb = mark.state if applied else f"would be {mark.state}"
+        console.print(f"{mark.entry} {verb}: {mark.reason}", markup=False, soft_wrap=True)
+    for one in reviewed.spared:
+        console.print(f"{one.standing.entry.id} stays: {one.reason}", markup=False, soft_wrap=True)
+    if not reviewed.marks:
+        console.print(f"no entry of bank {bank} changes its state", markup=False, soft_wrap=True)
+    elif not applied:
         say("nothing was changed; use --apply to apply the changes")
 
 

@@ -8,6 +8,7 @@ from heedful.cli import (
     agent,
     ask,
     bank,
+    bank_audit,
     bank_build,
     compare,
     decisions,
@@ -15,8 +16,12 @@ from heedful.cli import (
     doctor,
     feedback,
     govern,
+    key,
     probe,
     purge,
+    serve,
+    shadow,
+    store,
     study,
     study_experiments,
     study_from_decisions,
@@ -41,11 +46,14 @@ app.command("demo")(demo.demo)
 app.command("ask")(ask.ask)
 app.command("why")(why.why)
 app.add_typer(decisions.app, name="decisions")
+app.command("serve")(serve.serve)
+app.add_typer(key.app, name="key")
 app.command("feedback")(feedback.feedback)
 app.command("purge")(purge.purge)
 app.command("probe")(probe.probe)
 app.command("doctor")(doctor.doctor)
 bank.app.command()(bank_build.build)
+bank.app.command()(bank_audit.audit)
 app.add_typer(bank.app, name="bank")
 app.command("govern")(govern.govern)
 app.command("compare")(compare.compare)
@@ -56,6 +64,8 @@ study_rows.add_to(study.app)
 study_judge.add_to(study.app)
 study_experiments.add_to(study.app)
 app.add_typer(agent.app, name="agent")
+app.add_typer(shadow.app, name="shadow")
+app.add_typer(store.app, name="store")
 
 
 def _version(wanted: bool) -> None:

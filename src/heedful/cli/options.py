@@ -1,7 +1,6 @@
 """Options that several commands share."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,9 +10,16 @@ from heedful.errors import UsageError
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 BankName = Annotated[str, typer.Option("--bank", "-b", help="Name of the bank.")]
 Store = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        help="File of the store [default: in HEEDFUL_HOME, or in the platform's data folder].",
+        help="File of the store, or postgresql://… [default: HEEDFUL_STORE, or a file in HEEDFUL_HOME].",
+        show_default=False,
+    ),
+]
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        help="Decode with many workers: a number of processes, URLs with weights (URL,URL*2) or ray://HOST:PORT.",
         show_default=False,
     ),
 ]
@@ -49,6 +55,32 @@ Scope = Annotated[
     typer.Option("--scope", help="A scope as KEY=VALUE, for example user=ana; may be repeated."),
 ]
 
+Explore = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Share of answers for which a fair coin decides whether a memory answer may be used.",
+    ),
+]
+Patience = Annotated[float, typer.Option(min=0.1, help="Time limit in seconds after the first answer.")]
+By = Annotated[
+    str | None,
+    typer.Option("--by", help="Who makes the change, for the audit log [default: your user name]."),
+]
+
+
+def actor(given: str | None) -> str:
+    """Who makes a change: the given name, or the user of this process."""
+    if given is not None:
+        return given
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (ImportError, KeyError, OSError):  # a container may have no user name
+        return "unknown"
+
 
 def refuse_idle(context: typer.Context, names: Iterable[str], reason: str) -> None:
     """Refuse options that were given on the command line although they have no effect."""
@@ -62,6 +94,7 @@ def refuse_idle(context: typer.Context, names: Iterable[str], reason: str) -> No
 def refuse_idle_model_options(context: typer.Context, url: str | None) -> None:
     """Refuse options of the embedded model with an endpoint, and those of an endpoint without one."""
     if not url:
-        refuse_idle(context, ("model", "timeout", "logprobs"), "on the embedded model; it needs --url")
+        idle = ("model", "header", "extra", "timeout", "logprobs")
+        refuse_idle(context, idle, "on the embedded model; it needs --url")
     elif url.startswith(("http:", "https:")):
         refuse_idle(context, ("weights", "threads"), "on an endpoint (--url or HEEDFUL_URL)")

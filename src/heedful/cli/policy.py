@@ -30,11 +30,15 @@ def policy_of(
     return policies[arm]()
 
 
+class NoPriorError(UsageError):
+    """No shipped prior fits a model without log-probs."""
+
+
 def prior_policy(sources: Sequence[str], margin: float | None, *, logprobs: bool) -> Policy:
     """The shipped prior over these sources, with its own cautious margin unless another one is given."""
     prior = prior_for("text", logprobs=logprobs)
     if prior is None:
-        raise UsageError(
+        raise NoPriorError(
             "--arm value needs log-probs, which the model does not return: use --arm choose, or fit a value "
             "policy in a study"
         )

@@ -1,5 +1,6 @@
 """`heedful purge`: delete texts for good."""
 
+import asyncio
 import time
 from typing import Annotated
 
@@ -26,8 +27,7 @@ def purge(
 ) -> None:
     """Delete texts for good; a tombstone with digest and date remains."""
     from heedful.cli.resources import open_known_store
-    from heedful.memory.purge import PurgeOrder, count
-    from heedful.memory.purge import purge as delete
+    from heedful.memory.purge import PurgeOrder
 
     if sum(map(bool, (entry or bank, decision, user, keep))) != 1 or (entry and not bank):
         raise UsageError(
@@ -43,8 +43,8 @@ def purge(
         before=time.time() - span_of(keep) if keep else None,
         with_decisions=with_decisions,
     )
-    database = open_known_store(store).database
-    done = count(database, order) if dry_run else delete(database, order)
+    opened = open_known_store(store)
+    done = asyncio.run(opened.purge_count(order) if dry_run else opened.purge(order))
     if json:
         print_json({"entries": done.entries, "decisions": done.decisions, "deleted": not dry_run})
         return

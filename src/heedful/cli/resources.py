@@ -1,7 +1,7 @@
 """Open the model, store and bank that a command uses."""
 
 import asyncio
-from collections.abc import Sequence
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,21 +10,18 @@ from heedful.cli.output import progress, say
 from heedful.cli.progress import ProgressLines, Show, shown_progress
 from heedful.errors import HeedfulError, UsageError
 from heedful.extras import absent, require
-from heedful.memory import SqliteStore
-from heedful.memory.database import WAIT_SECONDS, Database, default_path
-from heedful.memory.stored import StoredBank
+from heedful.memory.storage import IN_MEMORY, Storage, default_place, exists, open_storage
+from heedful.memory.stored import INDEX_ABOVE, StoredBank
 from heedful.models.catalogue import CATALOGUE
 from heedful.models.schemes import ModelOptions, make_model
 from heedful.ports import Model
-from heedful.types import Entry
+from heedful.types import DEFAULT_THRESHOLD
 
 if TYPE_CHECKING:
     from heedful.memory.embed import MiniLM
 
 
 MINILM = "all-minilm-l6-v2"
-IN_MEMORY = Path(":memory:")
-"""SQLite's name for a database without a file."""
 FEW_VECTORS = 64
 """Fewer entries are embedded in less than a second, when they are first needed."""
 
@@ -58,34 +55,35 @@ def pull_weights(name: str) -> Path:
         return weights.pull(name, lambda p: bars.update(rows[p.file], completed=p.done))
 
 
-def open_store(path: Path | None, *, wait: float = WAIT_SECONDS) -> SqliteStore:
-    """The store; `wait` limits how long a write waits for another process, in seconds."""
-    return SqliteStore(Database(path, wait=wait))
-
-
-def open_known_store(path: Path | None) -> SqliteStore:
+def open_known_store(place: str | None) -> Storage:
     """The store for a command that adds nothing to it: no file is created.
 
     A named file must exist; if there is no default store yet, an empty one in memory stands for it.
     """
-    if path is not None and not path.exists():
-        raise UsageError(f"there is no store {path}: correct --store; heedful bank import FILE creates one")
-    return open_store(path if path is not None or default_path().exists() else IN_MEMORY)
+    if place is not None and not exists(place):
+        raise UsageError(f"there is no store {place}: correct --store; heedful bank import FILE creates one")
+    return open_storage(place if place is not None or exists(default_place()) else IN_MEMORY)
 
 
-def open_bank(store: SqliteStore, name: str, method: str, threshold: float) -> StoredBank:
+def open_bank(store: Storage, name: str, method: str, threshold: float) -> StoredBank:
     """A bank whose vectors are cached in the store; MiniLM is pulled when recall first needs it."""
-    from heedful.memory.vectors import VectorCache
-
     if method in ("dense", "bm25_rerank") and name in asyncio.run(store.banks()):
         require("embedded", instead="--recall bm25 needs no extra")
     lines = ProgressLines()
-    cache = VectorCache(store.database, partial(_show_vectors, lines.show))
-    return StoredBank(store, name, method=method, threshold=threshold, embedder=open_minilm, cache=cache)
+    cache = store.vector_cache(partial(_show_vectors, lines.show))
+    return StoredBank(
+        *(store, name),
+        method=method,
+        threshold=threshold,
+        embedder=open_minilm,
+        cache=cache,
+        index_above=index_above(),
+        build_index=False,  # a command ends before an index is built; import builds it
+    )
 
 
-def embed_now(store: SqliteStore, entries: Sequence[Entry]) -> None:
-    """Embed many new entries with progress, so that the first question need not wait for them.
+def embed_now(store: Storage, bank: str) -> None:
+    """Embed a bank's new entries with progress, so that the first question need not wait for them.
 
     Weights are not downloaded for it: the first recall by meaning does that.
     """
@@ -93,16 +91,48 @@ def embed_now(store: SqliteStore, entries: Sequence[Entry]) -> None:
 
     if absent("embedded") or weights.status(MINILM).state != "present":
         return
-    from heedful.memory.vectors import VectorCache
-
-    texts = [entry.text for entry in entries if entry.live]
-    if VectorCache(store.database).missing(texts) < FEW_VECTORS:
-        return
     try:
         with shown_progress() as show:
-            VectorCache(store.database, partial(_show_vectors, show)).vectors(texts, open_minilm())
+            if not _index_now(store, bank, show):
+                _embed_texts(store, bank, show)
     except HeedfulError as error:
         say(f"heedful: the entries are stored, but not embedded yet: {error}")
+
+
+def _embed_texts(store: Storage, bank: str, show: Show) -> None:
+    cache = store.vector_cache(partial(_show_vectors, show))
+    texts = [entry.text for entry in asyncio.run(store.entries(bank)) if entry.live]
+    if cache.missing(texts) >= FEW_VECTORS:
+        cache.vectors(texts, open_minilm())
+
+
+def _index_now(store: Storage, bank: str, show: Show) -> bool:
+    """Embed and index a large bank; False if it is not large."""
+    from heedful.memory.large import LargeBank
+    from heedful.models.embedded import usable_cores
+
+    large = store.open_large(
+        bank,
+        threshold=DEFAULT_THRESHOLD,
+        embedder=open_minilm,
+        above=index_above(),
+        on_progress=partial(_show_vectors, show),
+    )
+    if isinstance(large, LargeBank) and large.due:
+        large.extend(threads=usable_cores(), on_progress=partial(_show_indexed, show))
+    return large is not None
+
+
+def index_above() -> int:
+    """The size above which a bank has an index: HEEDFUL_INDEX_ABOVE, or 50,000 entries."""
+    given = os.environ.get("HEEDFUL_INDEX_ABOVE", str(INDEX_ABOVE))
+    if not given.isdigit():
+        raise UsageError(f"HEEDFUL_INDEX_ABOVE is {given!r}; set it to a number of entries such as 50000")
+    return int(given)
+
+
+def _show_indexed(show: Show, done: int, total: int) -> None:
+    show("indexing", done, total, lambda: f"{done} of {total} entries")
 
 
 def _show_vectors(show: Show, done: int, total: int) -> None:
@@ -117,7 +147,7 @@ def open_minilm() -> "MiniLM":
     return MiniLM(pull_weights(MINILM), threads=usable_cores())
 
 
-def require_bank(store: SqliteStore, name: str) -> None:
+def require_bank(store: Storage, name: str) -> None:
     """Raise `UsageError` for an unknown bank, with the names of the existing banks."""
     banks = asyncio.run(store.banks())
     if name not in banks:

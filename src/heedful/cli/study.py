@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Json
+from heedful.cli.options import Json, Workers
 from heedful.cli.output import counted, print_json, result, say
 from heedful.cli.recording_progress import recording_progress
+from heedful.errors import UsageError
 
 if TYPE_CHECKING:
     from heedful.ports import Model
@@ -36,11 +37,16 @@ RetryFailed = Annotated[
 
 @app.command()
 def run(
-    place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
+    place: Place,
+    data: Data = None,
+    out: Out = None,
+    retry_failed: RetryFailed = False,
+    workers: Workers = None,
+    json: Json = False,
 ) -> None:
     """Run the whole study: record the fit side, fit, lock, record the test side, report."""
     space, setup = open_study(place, data, out)
-    model = open_study_model(setup)
+    model = open_study_model(setup, workers)
     if not space.lock.exists():
         _record(space, setup, model, retry_failed)
         _warn(space, setup)
@@ -54,11 +60,16 @@ def run(
 
 @app.command()
 def record(
-    place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
+    place: Place,
+    data: Data = None,
+    out: Out = None,
+    retry_failed: RetryFailed = False,
+    workers: Workers = None,
+    json: Json = False,
 ) -> None:
     """Decode the fit-side passes that are missing from the ledger."""
     space, setup = open_study(place, data, out)
-    _record(space, setup, open_study_model(setup), retry_failed)
+    _record(space, setup, open_study_model(setup, workers), retry_failed)
     _status(space, setup, json)
 
 
@@ -92,11 +103,16 @@ def lock(place: Place, data: Data = None, out: Out = None, json: Json = False) -
 
 @app.command("test")
 def open_test(
-    place: Place, data: Data = None, out: Out = None, retry_failed: RetryFailed = False, json: Json = False
+    place: Place,
+    data: Data = None,
+    out: Out = None,
+    retry_failed: RetryFailed = False,
+    workers: Workers = None,
+    json: Json = False,
 ) -> None:
     """Verify the lock, open the test side, record it and evaluate."""
     space, setup = open_study(place, data, out)
-    _test(space, setup, open_study_model(setup), retry_failed)
+    _test(space, setup, open_study_model(setup, workers), retry_failed)
     _report(space, json)
 
 
@@ -189,6 +205,24 @@ def export(
     )
 
 
+@app.command("pack")
+def pack_files(
+    folder: Annotated[Path, typer.Argument(help="The folder of a study.", metavar="DIR")], json: Json = False
+) -> None:
+    """Compress the recorded passes or episodes of a study; every command reads them as before."""
+    from heedful.protocol.line_file import pack_below
+
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: name the folder of a study")
+    sizes = pack_below(folder, ("ledger.jsonl", "episodes.jsonl"))
+    before, after = (sum(pair[which] for pair in sizes.values()) for which in (0, 1))
+    if json:
+        print_json({"files": [str(path) for path in sizes], "before": before, "after": after})
+        return
+    text = f"{counted(len(sizes), 'file')} packed: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after"
+    result().print(text, markup=False)
+
+
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:
     from heedful.extras import require
     from heedful.protocol.setup import prepare
@@ -199,12 +233,12 @@ def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Works
     return space, prepare(space.study, data)
 
 
-def open_study_model(setup: "StudySetup") -> "Model":
-    """The study's model; missing weights for decoding, grading and recall are pulled."""
-    from heedful.protocol.study_model import study_model
+def open_study_model(setup: "StudySetup", workers: str | None = None) -> "Model":
+    """The study's model or its workers; missing weights for decoding, grading and recall are pulled."""
+    from heedful.protocol.workers import recording_model
 
     pull_study_weights(setup)
-    return study_model(setup.study.model)
+    return recording_model(setup.study.model, workers)
 
 
 def pull_study_weights(setup: "StudySetup") -> None:

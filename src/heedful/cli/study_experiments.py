@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from heedful.cli.bank_build import WriterModel, WriterUrl, WriterWeights
-from heedful.cli.options import Json, refuse_idle
+from heedful.cli.options import Json, Workers, refuse_idle
 from heedful.cli.output import print_json, result, say
 from heedful.cli.recording_progress import recording_progress
 from heedful.cli.study import Data, Place, open_study, open_study_model
@@ -29,6 +29,8 @@ Rows = Annotated[
     int | None,
     typer.Option("--rows", min=1, help="Maximum number of tasks, sampled with the seed [default: all]."),
 ]
+IDLE = ("data", "json", "workers")
+"""Options that do not affect a result."""
 Seed = Annotated[int, typer.Option("--seed", help="Random seed.")]
 
 
@@ -60,6 +62,7 @@ def refine(
     writer_url: WriterUrl = None,
     writer_model: WriterModel = None,
     writer_weights: WriterWeights = None,
+    workers: Workers = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -74,7 +77,7 @@ def refine(
     if not replace:
         refuse_idle(context, ("writer_url", "writer_model", "writer_weights"), "without --replace")
     terms = RetirementTerms(rule=rule, confidence=confidence, max_share=max_share)
-    with open_experiment("refine", place, data, source) as experiment:
+    with open_experiment("refine", place, data, workers, source) as experiment:
         writer = None
         if replace:
             model = open_writer(experiment.model, writer_url, writer_model, writer_weights)
@@ -96,6 +99,7 @@ def credit(
     place: Place,
     source: SourceName = None,
     side: AskedSide = "fit",
+    workers: Workers = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -103,7 +107,7 @@ def credit(
     from heedful.experiments.entry_credit import credit as run
     from heedful.report.pages.credit_page import credit_page
 
-    with open_experiment("credit", place, data, source, side) as experiment:
+    with open_experiment("credit", place, data, workers, source, side) as experiment:
         credited = asyncio.run(run(experiment))
     _show(context, experiment, credit_page(experiment.setup.study.name, credited), json)
 
@@ -120,6 +124,7 @@ def counterfactual(
     rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
+    workers: Workers = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -130,7 +135,7 @@ def counterfactual(
 
     if edits is not None:
         refuse_idle(context, ("count",), "with --edits")
-    with open_experiment("counterfactual", place, data, source, side, rows, seed) as experiment:
+    with open_experiment("counterfactual", place, data, workers, source, side, rows, seed) as experiment:
         given = count if edits is None else read_edits(edits, experiment.entries, seed)
         found = asyncio.run(run(experiment, given))
     _show(context, experiment, counterfactual_page(experiment.setup.study.name, found), json)
@@ -151,6 +156,7 @@ def controls(
     rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
+    workers: Workers = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -159,7 +165,7 @@ def controls(
     from heedful.governance.poison import KINDS
     from heedful.report.pages.controls_page import controls_page
 
-    with open_experiment("controls", place, data, source, side, rows, seed) as experiment:
+    with open_experiment("controls", place, data, workers, source, side, rows, seed) as experiment:
         found = asyncio.run(run(experiment, sorted(rate or [0.3]), kind or list(KINDS)))
     _show(
         context, experiment, controls_page(experiment.setup.study.name, experiment.source, side, found), json
@@ -185,6 +191,7 @@ def sensitivity(
     rows: Rows = None,
     side: AskedSide = "fit",
     seed: Seed = 0,
+    workers: Workers = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
@@ -196,7 +203,7 @@ def sensitivity(
     sizes, noises = size or [0.25, 0.5, 1.0], noise or [0.1, 0.3]
     if not all(0 < share <= 1 for share in sizes) or not all(0 < share < 1 for share in noises):
         raise UsageError("--size must be above 0 and at most 1, and --noise between 0 and 1")
-    with open_experiment("sensitivity", place, data, source, side, rows, seed) as experiment:
+    with open_experiment("sensitivity", place, data, workers, source, side, rows, seed) as experiment:
         found = asyncio.run(run(experiment, sizes, noises, built or []))
     _show(
         context,
@@ -211,6 +218,7 @@ def open_experiment(
     name: str,
     place: Path,
     data: Path | None,
+    workers: str | None,
     source: str | None,
     side: Side = "fit",
     rows: int | None = None,
@@ -221,7 +229,7 @@ def open_experiment(
 
     space, setup = open_study(place, data, None)
     wanted = bank_source(setup, source)
-    model = open_study_model(setup)
+    model = open_study_model(setup, workers)
     with recording_progress() as tell:
         yield Experiment(
             name=name,
@@ -272,7 +280,7 @@ def _command(context: typer.Context, study: str) -> str:
     words = ["heedful study", str(context.info_name), study]
     for option in context.command.params:
         value = context.params.get(str(option.name))
-        if option.param_type_name != "option" or option.name in ("data", "json") or value == option.default:
+        if option.param_type_name != "option" or option.name in IDLE or value == option.default:
             continue
         for single in value if isinstance(value, list | tuple) else [value]:
             text = single.name if isinstance(single, Path) else str(single)

@@ -25,15 +25,13 @@ def from_decisions(
 ) -> None:
     """Turn decisions with a known answer into a study, without decoding their passes again."""
     from heedful.cli.resources import open_known_store
-    from heedful.memory.feedback import SqliteFeedback
-    from heedful.memory.journal import DecisionFilter, SqliteJournal
-    from heedful.memory.sqlite import bank_entries
     from heedful.protocol.from_decisions import GradedDecision, draft_study
+    from heedful.records import DecisionFilter
 
-    database = open_known_store(store).database
+    opened = open_known_store(store)
     wanted = DecisionFilter(since=moment_of(since), graded=True)
-    decisions = asyncio.run(SqliteJournal(database).select(wanted))
-    feedback = asyncio.run(SqliteFeedback(database).of(decisions))
+    decisions = asyncio.run(opened.journal.select(wanted))
+    feedback = asyncio.run(opened.feedback.of(decisions))
     graded = [
         GradedDecision(decision=decision, answer=given)
         for decision in decisions
@@ -41,7 +39,7 @@ def from_decisions(
         if given.kind == "answer"
     ]
     name = out.resolve().name
-    drafted = draft_study(out, name, graded, lambda bank: bank_entries(database, bank), test_share)
+    drafted = draft_study(out, name, graded, lambda bank: asyncio.run(opened.entries(bank)), test_share)
     if json:
         print_json({"study": name, "folder": str(out), **asdict(drafted)})
         return

@@ -53,6 +53,11 @@ def status_lines(status: StudyStatus) -> list[str]:
     lines += [f"  {damage_line(damage.line, damage.problem)}" for damage in status.damaged_rows]
     steps = [step for step, done in (("fitted", status.fitted), ("locked", status.locked)) if done]
     lines.append(f"  {', '.join(steps) or 'not fitted yet'}; test side openings: {status.test_openings}")
+    if status.workers is not None:
+        speed = (
+            "" if status.passes_per_minute is None else f", {status.passes_per_minute:g} passes per minute"
+        )
+        lines.append(f"  recording with {counted(status.workers, 'worker')}{speed}")
     if status.seconds_left:
         lines.append(f"  about {counted(round(status.seconds_left / 60), 'minute')} of recording left")
     return lines

@@ -1,6 +1,8 @@
 """`heedful why`: explain a decision."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,15 +30,18 @@ def why(
     json: Json = False,
 ) -> None:
     """Explain a recorded decision step by step."""
-    from heedful.cli.explain import entry_texts, explain, without_fields, without_lines
+    from msgspec import to_builtins
+
+    from heedful.cli.decisions import feedback_lines
     from heedful.cli.resources import open_known_store
     from heedful.decisions import decision_fields
-    from heedful.memory.journal import SqliteJournal
+    from heedful.explain import entry_texts, explain, without_fields, without_lines
 
     if not leave_one_out:
         refuse_idle(context, ("url", "threads"), "without --leave-one-out")
     opened = open_known_store(store)
-    recorded = asyncio.run(SqliteJournal(opened.database).find(decision))
+    recorded = asyncio.run(opened.journal.find(decision))
+    feedback = asyncio.run(opened.feedback.of([recorded]))[recorded.id]
     without = None
     if leave_one_out:
         from heedful.credit import leave_one_out as decode_without
@@ -45,9 +50,10 @@ def why(
         without = asyncio.run(decode_without(recorded, model_of(recorded, threads, url), opened.version))
     if json:
         left_out = {} if without is None else {"leave_one_out": without_fields(without)}
-        print_json({**decision_fields(recorded), **left_out})
+        print_json({**decision_fields(recorded), "feedback": to_builtins(list(feedback)), **left_out})
         return
     lines = explain(recorded, asyncio.run(entry_texts(recorded, opened)))
+    lines += feedback_lines(feedback)
     if without is not None:
         lines += without_lines(recorded, without)
     result().print("\n".join(lines), markup=False, soft_wrap=True)
@@ -76,4 +82,15 @@ def model_of(decision: "Decision", threads: int | None, url: str | None = None) 
             f"{place} is not the model that made decision {decision.id}: "
             f"it is {model.traits.name}, not {recorded.name} ({recorded.endpoint})"
         )
-    return model
+    return sampling_alike(model, recorded.sampling)
+
+
+def sampling_alike(model: "Model", sampling: Mapping[str, int | float | None]) -> "Model":
+    """The model with the settings of a served request that a prompt does not hold."""
+    from heedful.models.chat import ChatModel
+
+    if not sampling or not isinstance(model, ChatModel):
+        return model
+    others = {name: value for name, value in sampling.items() if name not in ("temperature", "seed")}
+    left_out = {"temperature"} if sampling.get("temperature") is None else set()
+    return replace(model, extra={**model.extra, **others}, rejects=model.rejects | left_out)

@@ -26,6 +26,7 @@ from heedful.governance.exemplars import covering
 from heedful.memory.entries import new_entry
 from heedful.memory.formats import write_entries
 from heedful.memory.index import Embedder
+from heedful.models.fleet import slots_of
 from heedful.ports import Model, Source
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.record import OnProgress, Recorder, Recording
@@ -166,7 +167,7 @@ async def rollouts(
         sources[f"sample{sample}"] = RetrySource(temperature=TEMPERATURE, seed=sample)
     recording = Recording(side="fit", items=pool, sources={0: sources}, benchmark=setup.benchmark)
     with Ledger(space.folder / "build" / "ledger.jsonl") as ledger:
-        await Recorder(recording, model, ledger, tell).run(setup.study.model.slots)
+        await Recorder(recording, model, ledger, tell).run(slots_of(model, setup.study.model.slots))
     return ledger
 
 

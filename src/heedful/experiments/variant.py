@@ -11,6 +11,7 @@ from heedful.errors import UsageError
 from heedful.experiments.fixed_retrieval import Sources, frozen
 from heedful.memory.bank import MemoryBank
 from heedful.memory.formats import write_entries
+from heedful.models.fleet import slots_of
 from heedful.ports import Model, Source
 from heedful.protocol.cluster_file import study_clusters
 from heedful.protocol.events import OPENED, log_event, read_events
@@ -209,7 +210,7 @@ class Experiment:
         recording = self._recording(sources, tasks, seeds)
         with Ledger(folder / "ledger.jsonl", parent or Ledger(self.space.ledger)) as ledger:
             recorder = Recorder(recording, self.model, ledger, partial(self.tell, title))
-            await recorder.run(self.setup.study.model.slots)
+            await recorder.run(slots_of(self.model, self.setup.study.model.slots))
         return ledger, recorder.calls
 
 

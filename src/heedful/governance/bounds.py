@@ -75,11 +75,11 @@ def hoeffding(values: Sequence[float], delta: float) -> float:
 
 def betting(values: Sequence[float], delta: float, mixture: StakeMixture = TILTED) -> float:
     """The smallest mean that the gambler's wealth rules out, by bisection."""
-    seen = _checked(values)
+    seen, repeats = np.unique(_checked(values), return_counts=True)
     low, high = -1.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        ruled_out = log_wealth(seen, middle, mixture) >= log(1 / delta)
+        ruled_out = float(mixture.log_wealth(mixture.log_gains(seen, middle) @ repeats)) >= log(1 / delta)
         low, high = (low, middle) if ruled_out else (middle, high)
     return high
 

@@ -22,7 +22,10 @@ class RetrySource:
         return {"kind": "retry", "temperature": self.temperature, "seed": self.seed}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
-        return Plan(prompt=replace(first_prompt(task), temperature=self.temperature, seed=self.seed))
+        prompt = first_prompt(task)
+        if self.temperature or self.seed is not None:
+            prompt = replace(prompt, temperature=self.temperature, seed=self.seed)
+        return Plan(prompt=prompt)
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:
         decode = read_answer(await model.decode(plan.prompt), task)

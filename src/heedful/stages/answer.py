@@ -53,9 +53,14 @@ def _arguments(call: ToolCall) -> object:
         return call.arguments
 
 
+def thinking_in(text: str) -> "re.Match[str] | None":
+    """The think block at the start of a reply; most replies do not even have the word."""
+    return THINKING.match(text) if "think" in text else None
+
+
 def without_thinking(text: str) -> str:
     """A reply without the think block at its start."""
-    thought = THINKING.match(text)
+    thought = thinking_in(text)
     return text[thought.end() :] if thought else text
 
 

@@ -20,10 +20,12 @@ def compose(
 
     `after` puts the notes after the question: the first pass's text stays a prefix, so a server's prefix
     cache applies. `turns` adds exemplars as chat turns before the conversation; other entries cannot be turns
-    and go `after`. `auto` is `turns` for exemplars and `after` for the rest.
+    and go `after`. `auto` is `turns` for exemplars and `after` for the rest. `advice` is `after` without the
+    situations of hints, which small models copy.
     """
     as_turns = [e for e in entries if placement in ("auto", "turns") and e.kind == "exemplar"]
-    notes = _notes([e for e in entries if e not in as_turns], heading)
+    line = _advice if placement == "advice" else _line
+    notes = _notes([line(entry) for entry in entries if entry not in as_turns], heading)
     turns = tuple(turn for entry in as_turns for turn in _turns(entry))
     if placement == "system":
         return _prompt(task, system=notes, user=task.question)
@@ -60,8 +62,12 @@ def _turns(entry: Entry) -> tuple[Message, Message]:
     return Message(role="user", content=entry.text), Message(role="assistant", content=entry.response)
 
 
-def _notes(entries: Sequence[Entry], heading: str) -> str:
-    return "\n".join([heading, *(f"- {_line(entry)}" for entry in entries)]) if entries else ""
+def _notes(lines: Sequence[str], heading: str) -> str:
+    return "\n".join([heading, *(f"- {line}" for line in lines)]) if lines else ""
+
+
+def _advice(entry: Entry) -> str:
+    return entry.response if entry.kind == "hint" and entry.response else _line(entry)
 
 
 def _line(entry: Entry) -> str:

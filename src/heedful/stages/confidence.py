@@ -5,14 +5,14 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import exp
+from math import exp, fsum, isnan, log
 from typing import Literal
 
 from heedful.errors import LogprobError, PolicyError, SignalError
 from heedful.plugins import Registry
 from heedful.types import LEAST_SURE, Attempt, Decode, Message, Prompt, Task, Token, Traits
 
-from .answer import THINKING, same_answer, without_thinking
+from .answer import same_answer, thinking_in, without_thinking
 
 Need = Literal["nothing", "logprobs", "top_logprobs"]
 AGREEMENT_SAMPLES = 3
@@ -50,18 +50,19 @@ def check_logprobs(decode: Decode) -> None:
     if not decode.tokens:
         raise LogprobError(f"{decode.model} returned no log-probs; run heedful probe to see what it supports")
     values = [token.logprob for token in decode.tokens]
-    if all(value == 0 for value in values):
-        raise LogprobError(f"{decode.model} returned log-probs that are all 0, which carry no information")
-    if not all(-1000 <= value <= 0 for value in values):
+    lowest, highest = min(values), max(values)
+    if lowest < -1000 or highest > 0 or isnan(sum(values)):
         odd = next(value for value in values if not -1000 <= value <= 0)
         raise LogprobError(f"{decode.model} returned a log-prob of {odd:g}, outside -1000 to 0")
-    if _offset(decode) is None:
+    if lowest == 0:
+        raise LogprobError(f"{decode.model} returned log-probs that are all 0, which carry no information")
+    if decode.text not in _joined(decode):
         raise LogprobError(f"{decode.model} returned tokens that do not match its text {decode.text[:40]!r}")
 
 
 def said_tokens(decode: Decode) -> list[Token]:
     """The tokens of the answer and its working, without think blocks and end markers."""
-    thought = THINKING.match(decode.text)
+    thought = thinking_in(decode.text)
     start = thought.end() if thought else 0
     return _between(decode, start, len(decode.text)) or list(decode.tokens)
 
@@ -73,56 +74,64 @@ def answer_tokens(decode: Decode) -> list[Token]:
     return [] if decode.span is None else _between(decode, *decode.span)
 
 
-def _offset(decode: Decode) -> int | None:
-    """Where the text starts in the joined tokens (a server may trim spaces); None: not found."""
-    # the last occurrence: tokens may begin with reasoning that is not in the text
-    offset = "".join(token.text for token in decode.tokens).rfind(decode.text)
-    return None if offset < 0 else offset
+def _joined(decode: Decode) -> str:
+    return "".join([token.text for token in decode.tokens])
 
 
 def _between(decode: Decode, start: int, end: int) -> list[Token]:
-    at = -(_offset(decode) or 0)
+    """The tokens of a part of the text; a server may trim spaces, so the text may start within the tokens."""
+    tokens, joined = decode.tokens, _joined(decode)
+    if start == 0 and joined == decode.text[:end] and tokens and tokens[0].text and tokens[-1].text:
+        return list(tokens)
+    # the last occurrence: tokens may begin with reasoning that is not in the text
+    at = -max(joined.rfind(decode.text), 0)
     inside = []
-    for token in decode.tokens:
+    for token in tokens:
         if at < end and at + len(token.text) > start:
             inside.append(token)
         at += len(token.text)
     return inside
 
 
-def _p10(values: Sequence[float]) -> float:
+def _p10(ordered: Sequence[float]) -> float:
     """The 10th percentile, interpolated linearly between order statistics."""
-    ordered = sorted(values)
     place = 0.1 * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-_SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {
-    "mean": statistics.fmean,
-    "sum": sum,
-    "first": lambda values: values[0],
-    "min": min,
-    "median": statistics.median,
-    "p10": _p10,
-}
+def _median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 _THRESHOLDS = {"mean": -0.1, "sum": -2.0, "first": -0.1, "min": -1.0, "median": -0.01, "p10": -0.5}
 """By summary: typical limits between sure and unsure; a study fits better ones."""
 
 
+def _summaries(tokens: Sequence[Token]) -> dict[str, float]:
+    """All summaries of the log-probs, by name; without tokens, the model is as unsure as can be."""
+    if not tokens:
+        return dict.fromkeys(_THRESHOLDS, LEAST_SURE)
+    values = [token.logprob for token in tokens]
+    ordered = sorted(values)
+    return {
+        "mean": fsum(values) / len(values),
+        "sum": sum(values),
+        "first": values[0],
+        "min": min(values),
+        "median": _median(ordered),
+        "p10": _p10(ordered),
+    }
+
+
 def _of_logprobs(name: str, pick: Callable[[Decode], list[Token]], summary: str) -> Signal:
     def measure(decode: Decode, replies: Sequence[Decode]) -> float:
         check_logprobs(decode)
-        return _summary(summary, pick(decode))
+        return _summaries(pick(decode))[summary]
 
     return Signal(name=name, needs="logprobs", measure=measure, threshold=_THRESHOLDS[summary])
-
-
-def _summary(name: str, tokens: Sequence[Token]) -> float:
-    return _SUMMARIES[name]([token.logprob for token in tokens]) if tokens else LEAST_SURE
 
 
 def _margin(decode: Decode, replies: Sequence[Decode]) -> float:
@@ -132,9 +141,36 @@ def _margin(decode: Decode, replies: Sequence[Decode]) -> float:
 
 def _lead(decode: Decode, tokens: Sequence[Token]) -> float:
     """Mean difference between the two most likely tokens, in log-probability."""
-    if any(len(token.top) < 2 for token in tokens):
-        raise LogprobError(f"{decode.model} returned no top_logprobs, which the signal margin needs")
-    return statistics.fmean(t.top[0][1] - t.top[1][1] for t in tokens) if tokens else LEAST_SURE
+    try:
+        leads = [token.top[0][1] - token.top[1][1] for token in tokens]
+    except IndexError as error:
+        raise LogprobError(
+            f"{decode.model} returned no top_logprobs, which the signal margin needs"
+        ) from error
+    return fsum(leads) / len(leads) if leads else LEAST_SURE
+
+
+def _letter(decode: Decode, replies: Sequence[Decode]) -> float:
+    """The log of the answer's share of the probability of all single letters at its place."""
+    check_logprobs(decode)
+    tokens = answer_tokens(decode)
+    if not _one_letter(tokens):
+        raise LogprobError(f"the signal letter needs an answer of one letter, not {decode.answer[:40]!r}")
+    return _share_of_letter(tokens[0])
+
+
+def _one_letter(tokens: Sequence[Token]) -> bool:
+    return len(tokens) == 1 and _is_letter(tokens[0].text) and len(tokens[0].top) >= 2
+
+
+def _share_of_letter(token: Token) -> float:
+    letters = {text.strip(): logprob for text, logprob in reversed(token.top) if _is_letter(text)}
+    letters[token.text.strip()] = token.logprob
+    return token.logprob - log(sum(map(exp, letters.values())))
+
+
+def _is_letter(text: str) -> bool:
+    return len(text.strip()) == 1 and text.strip().isalpha()
 
 
 def _samples(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
@@ -188,9 +224,10 @@ def _stated(decode: Decode, replies: Sequence[Decode]) -> float:
 
 
 _OWN: dict[str, Signal] = {
-    **{name: _of_logprobs(name, said_tokens, name) for name in _SUMMARIES},
-    **{f"answer_{name}": _of_logprobs(f"answer_{name}", answer_tokens, name) for name in _SUMMARIES},
+    **{name: _of_logprobs(name, said_tokens, name) for name in _THRESHOLDS},
+    **{f"answer_{name}": _of_logprobs(f"answer_{name}", answer_tokens, name) for name in _THRESHOLDS},
     "margin": Signal(name="margin", needs="top_logprobs", measure=_margin, threshold=3.0),
+    "letter": Signal(name="letter", needs="top_logprobs", measure=_letter, threshold=-0.1),
     "agreement": Signal(
         name="agreement",
         needs="nothing",
@@ -236,10 +273,13 @@ def free_signals(decode: Decode) -> dict[str, float]:
     except LogprobError:
         return {}
     said, answer = said_tokens(decode), answer_tokens(decode)
-    values = {name: _summary(name, said) for name in _SUMMARIES}
-    values |= {f"answer_{name}": _summary(name, answer) for name in _SUMMARIES}
+    values = _summaries(said)
+    of_answer = values if answer == said else _summaries(answer)
+    values = {**values, **{f"answer_{name}": value for name, value in of_answer.items()}}
     with suppress(LogprobError):
         values["margin"] = _lead(decode, said)
+    if _one_letter(answer):
+        values["letter"] = _share_of_letter(answer[0])
     for name, signal in SIGNALS.added().items():
         if signal.extra_calls == 0:
             with suppress(LogprobError):

@@ -1,9 +1,9 @@
 import pytest
 
 from heedful import arms
-from heedful.cli.explain import without_lines
 from heedful.credit import AnswerWithout
 from heedful.decisions import decision_of
+from heedful.explain import without_lines
 from tests.test_feedback import decide
 
 

@@ -1,4 +1,4 @@
-"""Explain a decision as text."""
+"""A decision in words: each step by itself, and all of them as lines of text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heedful.credit import AnswerWithout
     from heedful.ports import Store
     from heedful.records import CandidateRecord, Decision, PassRecord, RecallRef
+    from heedful.types import FeatureEffect, GainEstimate
 
 EntryTexts = Mapping["RecallRef", str]
 
@@ -43,8 +44,8 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
         f"question   {decision.task.question or decision.task.search_text}",
         f"1 answer   {_quoted(decision.first)}",
         *_recalls(decision.first, texts),
-        f"2 sure?    {_routed(decision)}",
-        *_worth(decision),
+        f"2 sure?    {route_words(decision)}",
+        *(f"  worth?   {worth_words(step)}" for step in (decision.value.steps if decision.value else ())),
     ]
     for candidate in decision.candidates:
         if candidate.record.status == "nothing":
@@ -52,21 +53,43 @@ def explain(decision: "Decision", texts: EntryTexts) -> list[str]:
         if candidate.record.status == "decoded":
             lines.append(f"3 again    {candidate.record.source}: {_quoted(candidate.record)}")
             lines += _recalls(candidate.record, texts)
-        lines.append(f"4 verdict  {_judged(decision, candidate)}")
-    if decision.verdict is not None and decision.verdict.reason == "patience":
-        lines.append("4 verdict  rollback: patience exceeded, so the first answer stands")
-    lines += _estimates(decision)
-    if decision.verdict is not None and decision.verdict.reason == "held out":
-        lines.append("4 verdict  rollback: the coin of a trial held memory out, so the first answer stands")
+        lines.append(f"4 verdict  {verdict_words(decision, candidate)}")
+    lines += _estimate_lines(decision)
+    if overruled := overruled_words(decision):
+        lines.append(f"4 verdict  {overruled}")
     for fault in decision.faults:
         lines.append(f"  survived {fault.stage}: {fault.error}")
-    calls = "1 call" if decision.calls == 1 else f"{decision.calls} calls"
     lines.append(f"→ answer   {decision.answer}")
-    lines.append(
-        f"  cost     {calls}, {decision.usage.tokens} tokens ({decision.usage.cached_tokens} cached), "
+    lines.append(f"  cost     {cost_words(decision)}")
+    return lines
+
+
+def overruled_words(decision: "Decision") -> str:
+    """Why the first answer stands whatever the candidates are worth; empty if nothing overruled them."""
+    reason = "" if decision.verdict is None else decision.verdict.reason
+    if reason == "patience":
+        return "rollback: patience exceeded, so the first answer stands"
+    if reason == "held out":
+        return "rollback: the coin of a trial held memory out, so the first answer stands"
+    if reason == "shadow":
+        return "rollback: a shadow serves the answer without memory, whatever the policy accepts"
+    return ""
+
+
+def trial_words(decision: "Decision") -> str:
+    """The coin of a trial; empty if the answer took part in none."""
+    if decision.trial is None:
+        return ""
+    allowed = "allowed" if decision.trial.allowed else "held out"
+    return f"memory was {allowed}, for {decision.trial.share:.0%} of answers"
+
+
+def cost_words(decision: "Decision") -> str:
+    calls = "1 call" if decision.calls == 1 else f"{decision.calls} calls"
+    return (
+        f"{calls}, {decision.usage.tokens} tokens ({decision.usage.cached_tokens} cached), "
         f"{decision.seconds:.2f} s, of which heedful's overhead {decision.overhead_seconds * 1000:.1f} ms"
     )
-    return lines
 
 
 def without_lines(decision: "Decision", answers: Sequence["AnswerWithout"]) -> list[str]:
@@ -78,6 +101,9 @@ def without_lines(decision: "Decision", answers: Sequence["AnswerWithout"]) -> l
     for without in answers:
         effect = "changes the answer" if without.flipped else "no change"
         lines.append(f"  {without.entry}: {effect}: {without.answer!r}")
+    sampling = decision.model.sampling
+    if sampling and sampling.get("temperature") != 0:
+        lines.append(f"  the request was sampled ({_settings(sampling)}): a change may be chance")
     flipping = [without.entry for without in answers if without.flipped]
     lines.append(
         f"{subject} depends on {', '.join(flipping)}"
@@ -85,6 +111,11 @@ def without_lines(decision: "Decision", answers: Sequence["AnswerWithout"]) -> l
         else f"{subject} does not depend on a single entry"
     )
     return lines
+
+
+def _settings(sampling: Mapping[str, int | float | None]) -> str:
+    words = [f"{name} {'of the endpoint' if value is None else value}" for name, value in sampling.items()]
+    return ", ".join(words)
 
 
 def without_fields(answers: Sequence["AnswerWithout"]) -> list[dict[str, object]]:
@@ -99,7 +130,8 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
-def _routed(decision: "Decision") -> str:
+def route_words(decision: "Decision") -> str:
+    """The confidence of the first pass, the threshold, and the route."""
     policy, route = decision.policy, decision.route
     if policy.combine == "value":
         return f"chance of being right {_number(decision.confidence)}: {route.choice} ({route.reason})"
@@ -110,28 +142,31 @@ def _routed(decision: "Decision") -> str:
     return f"{confidence} {_number(decision.confidence)}, {bar}: {route.choice} ({route.reason})"
 
 
-def _worth(decision: "Decision") -> list[str]:
-    """Of a value policy: what decided each further pass."""
-    steps = [] if decision.value is None else decision.value.steps
-    return [
-        f"  worth?   {step.source}: expected gain {100 * step.gain:.1f} points, cost {100 * step.cost:.1f}: "
-        + ("ask" if step.asked else "stop")
-        for step in steps
-    ]
+def worth_words(step: "GainEstimate") -> str:
+    """Of a value policy: what decided a further pass."""
+    return (
+        f"{step.source}: expected gain {100 * step.gain:.1f} points, cost {100 * step.cost:.1f}: "
+        f"{'ask' if step.asked else 'stop'}"
+    )
 
 
-def _estimates(decision: "Decision") -> list[str]:
+def reason_words(reason: "FeatureEffect") -> str:
+    """A feature that moved the estimate of an answer, and by how much."""
+    shown = "not available" if reason.value == MISSING else f"{reason.value:.4g}"
+    return f"{reason.effect:+.2f} {FEATURE_WORDS[reason.feature]}: {shown}"
+
+
+def _estimate_lines(decision: "Decision") -> list[str]:
     """Of a value policy: how likely each answer is right, and the features that moved the estimate most."""
     lines = []
     for answer in () if decision.value is None else decision.value.answers:
         lines.append(f"  right?   {answer.source}: {answer.chance:.0%}")
-        for reason in answer.reasons:
-            shown = "not available" if reason.value == MISSING else f"{reason.value:.4g}"
-            lines.append(f"           {reason.effect:+.2f} {FEATURE_WORDS[reason.feature]}: {shown}")
+        lines += [f"           {reason_words(reason)}" for reason in answer.reasons]
     return lines
 
 
-def _judged(decision: "Decision", candidate: "CandidateRecord") -> str:
+def verdict_words(decision: "Decision", candidate: "CandidateRecord") -> str:
+    """The comparison with the first pass, the guards, and the verdict."""
     record, verdict, policy = candidate.record, candidate.verdict, decision.policy
     if record.status == "failed":
         return f"rollback: the pass of {record.source} failed"
