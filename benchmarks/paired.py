@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     (data, before), (other, after) = read_arm(given.first), read_arm(given.second)
-    if data.tasks != other.tasks:
+    if data.test.table.tasks != other.test.table.tasks:
         raise SystemExit("the two arms have different test rows")
     comparison = compare(other, after.right, before.right)
     if given.json:
