@@ -69,12 +69,14 @@ def test_a_packed_study_is_reported_verified_and_continued_as_before(
 ) -> None:
     whole = heedful("study", "run", str(study), "--out", str(out), "--json").json
     done = heedful("study", "pack", str(out), "--json")
-    assert (done.code, done.json["files"]) == (0, [str(out / "ledger.jsonl")])
+    assert (done.code, done.json["files"]) == (0, [str(out / name) for name in ("ledger.jsonl", "fit.json")])
     assert done.json["after"] < done.json["before"] / 2
     assert not (out / "ledger.jsonl").exists()
+    assert not (out / "fit.json").exists()
+    assert heedful("study", "status", str(out), "--json").json["fitted"]
     assert heedful("study", "report", str(out), "--json").json == whole
     assert heedful("study", "verify", str(out)).code == 0
-    assert "0 files packed" in heedful("study", "pack", str(out)).out
+    assert "0 files packed or dropped" in heedful("study", "pack", str(out)).out
     assert heedful("study", "run", str(out), "--json").json == whole
     wrong = heedful("study", "pack", str(study))
     assert (wrong.code, "is not a folder" in wrong.err) == (2, True)

@@ -209,18 +209,23 @@ def export(
 def pack_files(
     folder: Annotated[Path, typer.Argument(help="The folder of a study.", metavar="DIR")], json: Json = False
 ) -> None:
-    """Compress the recorded passes or episodes of a study; every command reads them as before."""
+    """Compress the recorded passes or episodes of a study, and drop files that its lock repeats."""
     from heedful.protocol.line_file import pack_below
+    from heedful.protocol.lock import drop_fit
+    from heedful.protocol.workspace import Workspace
 
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name the folder of a study")
     sizes = pack_below(folder, ("ledger.jsonl", "episodes.jsonl"))
+    space = Workspace(folder)
+    if dropped := drop_fit(space):
+        sizes[space.fit] = (dropped, 0)
     before, after = (sum(pair[which] for pair in sizes.values()) for which in (0, 1))
     if json:
         print_json({"files": [str(path) for path in sizes], "before": before, "after": after})
         return
-    text = f"{counted(len(sizes), 'file')} packed: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after"
-    result().print(text, markup=False)
+    files = f"{counted(len(sizes), 'file')} packed or dropped"
+    result().print(f"{files}: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after", markup=False)
 
 
 def open_study(place: Path, data: Path | None, out: Path | None) -> tuple["Workspace", "StudySetup"]:

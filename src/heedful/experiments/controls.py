@@ -11,10 +11,11 @@ import msgspec
 from heedful import arms
 from heedful.experiments.arm_measures import ArmMeasure, measure_arms
 from heedful.experiments.study_evidence import table_evidence
-from heedful.experiments.variant import Experiment, study_policy
+from heedful.experiments.variant import Experiment
 from heedful.governance.bounds import RULES, first_condemned
 from heedful.governance.poison import is_bad, spoiled
 from heedful.protocol.fit import tune
+from heedful.protocol.lock import study_policy
 from heedful.protocol.table import Table
 from heedful.protocol.workflow import side_table
 from heedful.types import Policy

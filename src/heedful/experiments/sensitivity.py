@@ -9,9 +9,10 @@ from heedful import arms
 from heedful.errors import LeakError, UsageError
 from heedful.experiments.arm_measures import ArmMeasure, measure_arms
 from heedful.experiments.bank_building import cost_file
-from heedful.experiments.variant import Experiment, study_policy
+from heedful.experiments.variant import Experiment
 from heedful.governance.poison import KINDS, spoiled
 from heedful.memory.formats import read_entries
+from heedful.protocol.lock import study_policy
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import read_json
 from heedful.types import Entry

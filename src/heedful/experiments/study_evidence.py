@@ -2,9 +2,9 @@
 
 from heedful.errors import UsageError
 from heedful.protocol.cluster_file import fit_clusters
-from heedful.protocol.fit_result import read_fit
 from heedful.protocol.harm import choosing_rows
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.lock import study_policy
 from heedful.protocol.replay import Replayer
 from heedful.protocol.study import read_study
 from heedful.protocol.table import Table, read_table
@@ -14,7 +14,7 @@ from heedful.types import Evidence, Policy
 
 def study_evidence(space: Workspace, source: str, table: Table | None = None) -> list[Evidence]:
     """Evidence from the fit rows that the study's policy routes to the source; from all before a fit."""
-    policy = read_fit(space.fit).policy if space.fit.exists() else None
+    policy = study_policy(space) if space.fitted else None
     return table_evidence(table or evidence_table(space, source), source, policy)
 
 

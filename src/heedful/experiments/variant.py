@@ -15,9 +15,8 @@ from heedful.models.fleet import slots_of
 from heedful.ports import Model, Source
 from heedful.protocol.cluster_file import study_clusters
 from heedful.protocol.events import OPENED, log_event, read_events
-from heedful.protocol.fit_result import read_fit
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.lock import read_lock
+from heedful.protocol.lock import read_lock, study_policy
 from heedful.protocol.record import Recorder, Recording, RecordingProgress, outdated
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.table import Table, read_table
@@ -214,15 +213,10 @@ class Experiment:
         return ledger, recorder.calls
 
 
-def study_policy(space: Workspace) -> Policy:
-    """The locked policy, or the chosen one if nothing is locked yet."""
-    return read_lock(space.lock).policy if space.lock.exists() else read_fit(space.fit).policy
-
-
 def policies_using(space: Workspace, source: str) -> dict[str, Policy]:
     """The source in every prompt, and the study's policy if it exists and uses the source."""
     policies = {"always": arms.always(source)}
-    if space.lock.exists() or space.fit.exists():
+    if space.fitted:
         policy = study_policy(space)
         if source in (policy.first, *policy.sources):
             policies["heedful"] = policy

@@ -12,12 +12,13 @@ from heedful.errors import LockError
 from heedful.protocol.clusters import Clusters
 from heedful.protocol.deciding_code import CodeState, code_state, module_digests
 from heedful.protocol.endpoint_probe import EndpointProbe
-from heedful.protocol.fit_result import FitResult, from_fields, to_fields
+from heedful.protocol.fit_result import FitResult, from_fields, read_fit, to_fields
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.line_file import has_lines
 from heedful.protocol.passes_digest import has_fit_passes, passes_digest, side_rows
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.study import settings_fields
-from heedful.protocol.workspace import read_json, write_json
+from heedful.protocol.workspace import Workspace, read_json, write_json
 from heedful.stages.compose import first_prompt
 from heedful.types import Policy, Spec, Traits, digest_of
 
@@ -152,6 +153,25 @@ def read_lock(file: Path) -> Lock:
     fit = raw.get("fit")
     whole = {**fit, "policy": raw.get("policy")} if isinstance(fit, dict) else fit
     return from_fields({**raw, "fit": whole}, Lock, file)
+
+
+def study_policy(space: Workspace) -> Policy:
+    """The locked policy, or the chosen one if nothing is locked yet."""
+    return read_lock(space.lock).policy if space.lock.exists() else read_fit(space.fit).policy
+
+
+def drop_fit(space: Workspace) -> int:
+    """Delete the fit of a locked study, which its lock holds too; the number of bytes that it had.
+
+    The lock of an agent study, whose folder has no ledger, does not hold its fit.
+    """
+    if not (has_lines(space.ledger) and space.lock.exists() and space.fit.exists()):
+        return 0
+    if read_lock(space.lock).fit != read_fit(space.fit):
+        return 0
+    size = space.fit.stat().st_size
+    space.fit.unlink()
+    return size
 
 
 def _digest(fields: Mapping[str, object]) -> str:

@@ -63,7 +63,7 @@ def status_of(space: Workspace, setup: StudySetup) -> StudyStatus:
         sides=sides,
         seconds_left=sum(side.seconds_left for side in sides.values()),
         damaged_rows=ledger.damage if any(map(_lacks_passes, sides.values())) else (),
-        fitted=space.fit.exists(),
+        fitted=space.fitted,
         locked=space.lock.exists(),
         test_openings=sum(event.event == OPENED for event in read_events(space.events)),
         workers=speed.workers,

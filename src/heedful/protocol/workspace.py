@@ -46,6 +46,11 @@ class Workspace:
         return self.folder / "lock.json"
 
     @property
+    def fitted(self) -> bool:
+        """Whether a policy was chosen; a lock holds the fit, so a packed study has no fit.json."""
+        return self.fit.exists() or self.lock.exists()
+
+    @property
     def clusters(self) -> Path:
         return self.folder / "clusters.json"
 
