@@ -21,7 +21,8 @@ from published import agents, arms, experiments, figure, governance, mechanism, 
 from published.cells import RESULTS
 
 from heedful.agents.agent_report import write_agent_report
-from heedful.agents.agent_workspace import AgentFolder
+from heedful.agents.agent_workspace import AgentFolder, open_agent_folder, read_entry_texts
+from heedful.protocol.line_file import has_lines
 from heedful.protocol.workspace import Workspace
 from heedful.report.write import write_report
 
@@ -77,9 +78,10 @@ def studies() -> list[Path]:
 
 
 def write_study_report(folder: Path) -> None:
-    """Write the report of a study; that of an agent study without the texts of its bank."""
-    if (folder / "episodes.jsonl").exists():
-        write_agent_report(AgentFolder(folder), {})
+    """Write the report of a study; that of an agent study without texts if its bank is not published."""
+    if has_lines(AgentFolder(folder).episodes):
+        agents_folder, study = open_agent_folder(folder, None)
+        write_agent_report(agents_folder, read_entry_texts(agents_folder, study))
     else:
         write_report(Workspace(folder))
 

@@ -10,8 +10,9 @@ import pytest
 
 from heedful import arms
 from heedful.agents.agent_report import write_agent_report
-from heedful.agents.agent_workspace import AgentFolder
+from heedful.agents.agent_workspace import AgentFolder, open_agent_folder, read_entry_texts
 from heedful.protocol.ledger import Ledger
+from heedful.protocol.line_file import has_lines
 from heedful.protocol.replay import Replayer
 from heedful.protocol.table import read_table
 from heedful.protocol.workspace import open_workspace
@@ -33,8 +34,9 @@ def test_a_published_report_is_rebuilt_from_its_ledger(study: Path, tmp_path: Pa
     shutil.copytree(study, copy)
     for report in copy.glob("report.*"):
         report.unlink()
-    if (copy / "episodes.jsonl").exists():
-        write_agent_report(AgentFolder(copy), {})
+    if has_lines(AgentFolder(copy).episodes):
+        folder, agent_study = open_agent_folder(copy, None)
+        write_agent_report(folder, read_entry_texts(folder, agent_study))
     else:
         write_report(open_workspace(copy, None))
     reports = {file.name for file in study.glob("report.*")} - {"report.html"}

@@ -62,6 +62,23 @@ def test_a_long_list_is_cut_to_what_goal_and_observation_speak_of() -> None:
     assert list(shown) == sorted(shown, key=actions.index)
 
 
+def test_verbs_of_the_goal_have_most_places_of_a_short_list() -> None:
+    animals = ("wolf", "mouse", "brown bear")
+    things = (*animals, *(f"stone {n}" for n in range(20)))
+    verbs = ("close", "dunk", "eat", "focus on", "mix", "move", "open", "pour", "read", "use", "wait for")
+    actions = [f"{verb} {thing}" for verb in verbs for thing in things]
+    goal = "Focus on the animal with the longest life span."
+    shown = shortlist(actions, goal, "You see a wolf, a mouse and a brown bear.", limit=20)
+    assert {f"focus on {animal}" for animal in animals} <= set(shown)
+    assert {action.split()[0] for action in shown} == {verb.split()[0] for verb in verbs}
+
+
+def test_the_object_of_the_last_action_stays_on_a_short_list() -> None:
+    actions = [f"{verb} thing {n}" for verb in ("look at", "push") for n in range(100)]
+    shown = shortlist(actions, "Tidy up.", "You see many things.", limit=4, last="look at thing 57")
+    assert "push thing 57" in shown
+
+
 @given(st.lists(st.text(max_size=12), unique=True, max_size=30), st.integers(1, 10))
 def test_a_shortlist_is_a_part_of_the_list_in_its_order(actions: list[str], limit: int) -> None:
     shown = shortlist(actions, "goal a", "seen b", limit)

@@ -41,6 +41,17 @@ def test_the_gold_path_scores_one_twice(world: ScienceWorld) -> None:
 
 
 @needs_java
+def test_the_room_is_always_in_sight_and_solutions_do_not_open_open_doors(world: ScienceWorld) -> None:
+    seed = next(seed for seed in world.seeds("pool") if seed % 10_000 > 30)
+    path = world.gold(seed)
+    assert not [action for action in path if action.startswith(("open door", "look around"))]
+    first = world.reset(seed)
+    after = world.step("go to kitchen" if "go to kitchen" in path else path[0])
+    assert all("This room is called" in seen.text for seen in (first, after))
+    assert not {"reset task", "task"} & {*first.actions, *after.actions}
+
+
+@needs_java
 def test_an_unknown_action_changes_nothing_and_a_wrong_focus_ends_at_zero(world: ScienceWorld) -> None:
     boil = next(seed for seed in world.seeds("test") if seed % 10_000 < 30)
     first = world.reset(boil)

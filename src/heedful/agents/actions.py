@@ -9,6 +9,11 @@ REPLY_PATTERN = r"(?is)\s*(?:(?:next )?action\s*:\s*)?[-*>`\"'\s]*([^\n]+?)[`\"'
 """The first line of a reply without a leading "Action:", a list mark or quotes around it."""
 ANY_TEXT = "[...]"
 """The end of a valid action that allows any text in its brackets."""
+GOAL_SHARE = 10
+"""Places in a shortlist for a verb of the goal, for each place of another verb."""
+NAMED, USED = 4, 2
+"""Weights of a word of the goal and of the last action; a word of the observation has 1."""
+RELATIONS = frozenset(("at", "down", "from", "in", "into", "of", "on", "out", "the", "to", "up", "with"))
 FINAL_REMARK = re.compile(r"\s+[\[(][^\[\]()]*[\])]?\W*\Z")
 
 
@@ -45,30 +50,39 @@ def _plain(action: str) -> str:
     return " ".join(action.casefold().replace(" [", "[").split()).rstrip(".").strip("`\"' ")
 
 
-def shortlist(actions: Sequence[str], goal: str, observation: str, limit: int) -> tuple[str, ...]:
-    """At most `limit` actions in their own order: the likeliest of each verb, then the likeliest.
+def shortlist(
+    actions: Sequence[str], goal: str, observation: str, limit: int, last: str = ""
+) -> tuple[str, ...]:
+    """At most `limit` actions in their own order, likeliest first of each verb in turn.
 
-    An action is likely if its words are rare among the actions and occur in the goal or the observation.
+    An action is likely if its objects are rare among the actions, and are named by the goal, the observation
+    or the last action. Verbs of the goal come first and take more places: among hundreds of actions, the one
+    that the goal asks for ("focus on …") must be there with most of its objects.
     """
     if len(actions) <= limit:
         return tuple(actions)
-    words = [_words(action) for action in actions]
+    words = [_words(action) or [""] for action in actions]
     counts = Counter(word for some in words for word in set(some))
-    wanted, seen = set(_words(goal)), set(_words(observation))
+    named, seen, used = set(_words(goal)), set(_words(observation)), set(_words(last)[1:])
 
     def likeness(place: int) -> float:
-        worth = sum(
-            math.log(len(actions) / counts[word]) * (2.0 * (word in wanted) + (word in seen))
-            for word in set(words[place])
-        )
-        return worth / math.sqrt(len(words[place]) or 1)
+        objects = [word for word in words[place][1:] if word not in RELATIONS]
+        worth = 0.0
+        for word in dict.fromkeys(objects):
+            mentions = NAMED * (word in named) + USED * (word in used) + (word in seen)
+            worth += mentions * math.log(len(actions) / counts[word])
+        return worth / math.sqrt(len(objects) or 1)
 
-    ranked = sorted(range(len(actions)), key=lambda place: (-likeness(place), place))
-    verbs: dict[str, int] = {}
-    for place in ranked:
-        verbs.setdefault(words[place][0] if words[place] else "", place)
-    chosen = list(dict.fromkeys((*verbs.values(), *ranked)))[:limit]
-    return tuple(actions[place] for place in sorted(chosen))
+    verbs: dict[str, list[int]] = {}
+    for place in sorted(range(len(actions)), key=lambda place: (-likeness(place), place)):
+        verbs.setdefault(words[place][0], []).append(place)
+    chosen: list[int] = []
+    while len(chosen) < limit:
+        for verb in sorted(verbs, key=lambda verb: verb not in named):
+            share = GOAL_SHARE if verb in named else 1
+            chosen += verbs[verb][:share]
+            del verbs[verb][:share]
+    return tuple(actions[place] for place in sorted(chosen[:limit]))
 
 
 def _words(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from heedful.agents.episode_record import EpisodeRecord
 from heedful.agents.play import text_digest
 from heedful.agents.row_file import RowFile
 from heedful.errors import MissingError, UsageError
+from heedful.memory.formats import read_entries
 from heedful.types import EpisodeSide
 
 EpisodeKey = tuple[EpisodeSide, str, str, str, int, tuple[str, ...]]
@@ -137,3 +138,10 @@ def newest(rows: list[EpisodeRecord]) -> dict[EpisodeKey, EpisodeRecord]:
 def read_texts(folder: AgentFolder) -> dict[str, str]:
     """The stored texts by digest; empty if they were left out."""
     return {row.digest: row.text for row in RowFile(folder.texts, TextRow).rows}
+
+
+def read_entry_texts(folder: AgentFolder, study: AgentStudy) -> dict[str, str]:
+    """The texts of the bank's entries by id; empty if the bank was left out."""
+    bank = folder.folder / study.bank
+    entries = read_entries(bank)[0] if bank.exists() else ()
+    return {entry.id: f"{entry.text} {entry.response}".strip() for entry in entries}

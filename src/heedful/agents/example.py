@@ -54,8 +54,10 @@ def _turns(
     trail = Trail(now=first, goal=first.goal or first.text)
     turns: list[Message] = []
     for action in path:
-        likely = {*shortlist(trail.untried(), trail.goal, trail.now.text, EXAMPLE_ACTIONS), action}
-        shown = [valid for valid in trail.now.actions if valid in likely]
+        if trail.now.done:  # a published solution may go on after the goal
+            break
+        likely = shortlist(trail.untried(), trail.goal, trail.now.text, EXAMPLE_ACTIONS, trail.last_action)
+        shown = [valid for valid in trail.now.actions if valid in likely or valid == action]
         turns.append(Message(role="user", content=step_question(trail, settings, shown)))
         turns.append(Message(role="assistant", content=action))
         trail.move(action, environment.step(action))

@@ -44,7 +44,7 @@ def step_task(trail: Trail, settings: ActingSettings, id: str, example: Sequence
     the episode ends. What changes comes last: the example and the rules are read once, and the goal and the
     past actions of a step are read again only from the last action on.
     """
-    shown = shortlist(trail.untried(), trail.goal, trail.now.text, settings.shown_actions)
+    shown = shortlist(trail.untried(), trail.goal, trail.now.text, settings.shown_actions, trail.last_action)
     return Task(
         id=id,
         question=step_question(trail, settings, shown),

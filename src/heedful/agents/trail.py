@@ -38,6 +38,10 @@ class Trail:
     def __post_init__(self) -> None:
         self.takes_text = _takes_text(self.now)
 
+    @property
+    def last_action(self) -> str:
+        return self.steps[-1].action if self.steps else ""
+
     def move(self, action: str, after: Observation) -> None:
         """Add an action and its observation."""
         effect = (after.text, after.score) != (self.now.text, self.now.score)

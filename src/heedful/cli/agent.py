@@ -249,14 +249,10 @@ def report(
 
 def _report(place: Path, json: bool) -> None:
     from heedful.agents.agent_report import write_agent_report
-    from heedful.agents.agent_workspace import open_agent_folder
-    from heedful.memory.formats import read_entries
+    from heedful.agents.agent_workspace import open_agent_folder, read_entry_texts
 
     folder, read = open_agent_folder(place, None)
-    bank = folder.folder / read.bank
-    entries = read_entries(bank)[0] if bank.exists() else ()
-    texts = {entry.id: f"{entry.text} {entry.response}".strip() for entry in entries}
-    written = write_agent_report(folder, texts)
+    written = write_agent_report(folder, read_entry_texts(folder, read))
     if json:
         print_json(written.summary)
         return

@@ -21,6 +21,14 @@ NAMED_FOCUS = (
 """Beginnings of tasks whose goal names what to focus on; the goals of other tasks only describe it."""
 
 
+NOT_OFFERED = frozenset({"reset task", "task"})
+"""Actions of the package that do not belong to the experiment: the goal is always shown."""
+LOOK = "look around"
+OPEN = "open door to "
+OPEN_DOORS = ("easy", "openDoors")
+"""Simplifications in which all doors are open."""
+
+
 class ScienceWorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which tasks, separated by commas (empty: all), and how simple."""
 
@@ -31,7 +39,8 @@ class ScienceWorldSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 class ScienceWorld:
     """The tasks of the package with their published train, dev and test variations.
 
-    The package's own `step` also looks around and lists everything; this one calls the Java side directly.
+    The package's own `step` also lists everything; this one calls the Java side directly. An observation
+    ends with the description of the room, which takes no time in the world.
     A negative score, which the package gives for focusing on a wrong object, ends the episode and counts
     as 0.
     """
@@ -76,7 +85,8 @@ class ScienceWorld:
         world = self._load(seed, gold=False)
         with java_faults("ScienceWorld"):
             world.server.reset()
-            return self._observed(world, world.server.step("look around"))
+            world.server.step(LOOK)  # before the first step the Java side lists no valid action
+            return self._observed(world, "")
 
     def step(self, action: str) -> Observation:
         world = self._running()
@@ -86,7 +96,13 @@ class ScienceWorld:
     def gold(self, seed: int) -> Sequence[str]:
         world = self._load(seed, gold=True)
         with java_faults("ScienceWorld"):
-            return tuple(world.get_gold_action_sequence())
+            path = world.get_gold_action_sequence()
+        return tuple(action for action in path if not self._is_idle(action))
+
+    def _is_idle(self, action: str) -> bool:
+        """Whether an action changes nothing: the room is in sight, and its doors may be open already."""
+        doors_are_open = any(name in self._settings.simplification for name in OPEN_DOORS)
+        return action == LOOK or (doors_are_open and action.startswith(OPEN))
 
     def breaks(self, action: str) -> str | None:
         """Refuse to focus on something that the goal does not name: a wrong focus ends the episode."""
@@ -140,10 +156,10 @@ class ScienceWorld:
     def _observed(self, world: Any, text: str) -> Observation:
         score = float(world.server.getScore())
         done = bool(world.server.getCompleted()) or score < 0
-        valid = () if done else tuple(world.server.getValidActionObjectCombinations())
+        valid = () if done else world.server.getValidActionObjectCombinations()
         return Observation(
-            text=" ".join(text.split()),
-            actions=valid,
+            text=" ".join(f"{text} {world.server.freeActionLook()}".split()),
+            actions=tuple(action for action in valid if action not in NOT_OFFERED),
             score=min(1.0, max(0.0, score)),
             done=done,
             goal=self._goal,

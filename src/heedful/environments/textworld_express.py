@@ -98,6 +98,11 @@ class TextWorldExpress:
         return self._world
 
     def _observed(self, infos: dict[str, Any]) -> Observation:
+        if infos["observation"].startswith("ERROR:"):  # of parameters that the package cannot use
+            raise UsageError(
+                f"TextWorld-Express cannot play {self._settings.game} with the parameters "
+                f"{self._settings.parameters!r}: {' '.join(infos['observation'].split())}"
+            )
         return Observation(
             text=" ".join(infos["observation"].split()),
             actions=tuple(sorted(infos["validActions"])),
