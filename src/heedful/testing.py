@@ -14,7 +14,17 @@ from typing import get_args
 
 from heedful.errors import LogprobError, ModelError, UsageError
 from heedful.memory.entries import new_entry
-from heedful.ports import Bank, Benchmark, DecisionReader, Environment, Journal, Model, Store, Teacher
+from heedful.ports import (
+    Bank,
+    Benchmark,
+    Contract,
+    DecisionReader,
+    Environment,
+    Journal,
+    Model,
+    Store,
+    Teacher,
+)
 from heedful.records import (
     CandidateRecord,
     Decision,
@@ -411,6 +421,7 @@ def check_environment(make: Callable[[], Environment]) -> None:
         for seed in (seeds["pool"][0], seeds["test"][0]):
             _check_episode(world, seed)
         _check_gold(world, seeds["pool"][0])
+        _check_contract(world, seeds["test"][0])
         world.close()
         world.close()
         require(world.reset(listed[0]).text != "", "a closed environment can be reset again")
@@ -452,6 +463,13 @@ def _check_gold(world: Environment, seed: int) -> None:
     for action in actions:
         seen = world.step(action)
     require(seen.done and seen.score == 1, "the actions of `gold` end the episode with a score of 1")
+
+
+def _check_contract(world: Environment, seed: int) -> None:
+    if isinstance(world, Contract):
+        for action in (*world.reset(seed).actions[:20], NONSENSE):
+            reason = world.breaks(action)
+            require(reason is None or bool(reason), "`breaks` returns a reason code, or None")
 
 
 def _lacks(thing: object, port: type) -> str:

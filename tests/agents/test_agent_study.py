@@ -64,6 +64,9 @@ def test_a_study_file_without_slots_plays_one_episode_at_a_time(tmp_path: Path) 
         ('name = ""', "cannot be named ''"),
         ('name = "s"\nfit = {margins = [inf]}', "must be a finite number"),
         ('name = "s"\nrecall = {threshold = 5.0}', "is wrong"),
+        ('name = "s"\nmodel = {model = "m"}', r"\[model\] model has no effect on the embedded model"),
+        ('name = "s"\nmodel = {url = "http://h/v1", context = 9}', r"\[model\] context has no effect on an"),
+        ('name = "s"\nrecall = {method = "bm25", threshold = 0.3}', r"\[recall\] threshold has no effect"),
     ],
 )
 def test_a_study_file_that_cannot_work_is_refused(tmp_path: Path, line: str, said: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,65 @@ def test_an_edited_lock_is_refused(finished: tuple[AgentFolder, ScriptedModel], 
     edited.write_text(finished[0].lock.read_text().replace('"main": "', '"main": "x'))
     with pytest.raises(LockError, match="was edited"):
         read_agent_lock(edited)
+
+
+def test_an_edited_or_missing_fit_is_refused(
+    finished: tuple[AgentFolder, ScriptedModel], tmp_path: Path
+) -> None:
+    for name in ("episodes.jsonl", "lock.json", "fit.json"):
+        shutil.copyfile(finished[0].folder / name, tmp_path / name)
+    place = AgentFolder(tmp_path)
+    fit = json.loads(place.fit.read_text())
+    fit["scores"][0]["score"] = 0.99
+    place.fit.write_text(json.dumps(fit))
+    with pytest.raises(LockError, match=r"fit\.json was edited after the lock of boxes"):
+        write_agent_report(place, {})
+    with pytest.raises(LockError, match=r"fit\.json was edited"):
+        run(tmp_path, box_setup(), scripted())
+    place.fit.unlink()
+    with pytest.raises(UsageError, match="restore it"):
+        write_agent_report(place, {})
+
+
+def test_the_code_of_a_plugged_in_environment_is_locked(tmp_path: Path) -> None:
+    module = tmp_path / "my_world.py"
+    module.write_text("REWARD = 1.0\n")
+    setup = replace(box_setup(test=2, fit=6), plugin=module)
+    run(tmp_path / "study", setup, scripted())
+    module.write_text("REWARD = 0.5\n")
+    with pytest.raises(LockError, match=r"plug-in my_world\.py changed since"):
+        run(tmp_path / "study", setup, scripted())
+
+
+def test_a_test_side_of_failures_only_names_the_error_and_the_option(
+    finished: tuple[AgentFolder, ScriptedModel], tmp_path: Path
+) -> None:
+    for name in ("lock.json", "fit.json"):
+        shutil.copyfile(finished[0].folder / name, tmp_path / name)
+    place = AgentFolder(tmp_path)
+    rows = RowFile(finished[0].episodes, EpisodeRecord).rows
+    with RowFile(place.episodes, EpisodeRecord) as file:
+        for row in rows:
+            file.append(replace(row, end="model", error="no answer"))
+    with pytest.raises(UsageError, match=r"failed, the last one with: no answer; .* --retry-failed"):
+        write_agent_report(place, {})
+    place.episodes.write_text("{}\n")
+    with pytest.raises(
+        UsageError, match=r"no test episode in episodes\.jsonl can be read \(damaged rows: 1\)"
+    ):
+        write_agent_report(place, {})
+
+
+def test_the_report_marks_the_chosen_policies_and_links_the_traces(
+    finished: tuple[AgentFolder, ScriptedModel],
+) -> None:
+    write_agent_report(finished[0], {})
+    text = (finished[0].folder / "report.md").read_text()
+    fit_side = text.partition("## Fit side")[2]
+    assert fit_side.count("| **threshold** |") == fit_side.count("| **value** |") == 1
+    page = (finished[0].folder / "report.html").read_text()
+    main = read_agent_lock(finished[0].lock).main
+    assert f'<a href="traces.html">traces of {main}</a>' in page
 
 
 def test_one_failed_episode_is_recorded_and_the_study_goes_on(tmp_path: Path) -> None:

@@ -187,6 +187,8 @@ def test_a_locked_study_whose_bank_changed_is_refused(
         (("run", "webshop", "--arm", "never", "--placement", "advice"), 2, "--placement has no effect"),
         (("run", "webshop", "--bank", "none.jsonl"), 2, "there is no file none.jsonl"),
         (("run", "webshop", "--model", "m"), 2, "--model has no effect on the embedded model"),
+        (("hints", "webshop", "--steps", "3"), 2, "--steps has no effect without --failures"),
+        (("hints", "webshop", "--failures", "1", "--model", "m"), 2, "--model has no effect"),
         (("hints", "webshop", "--option", "x=1"), 2, "the options of the environment webshop are wrong"),
         (("study", "nothing.toml"), 2, "cannot be read"),
         (("report", "."), 2, "is not the folder of an agent study"),
@@ -268,6 +270,8 @@ def test_failures_of_the_model_become_entries(
     assert (done.json["entries"], done.json["failures"] > 0) == (6, True)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert sum(row["source"].startswith("failure:") for row in rows) == done.json["failures"]
+    more = ("--failed", str(tmp_path / "more.failed.jsonl"), "--url", server.url, "--json")
+    assert heedful(*words, *more).json["failures"] == done.json["failures"]
     again, plain = tmp_path / "again.jsonl", ("agent", "hints", "webshop", "--data", data, "--limit", "6")
     rebuilt = heedful(*plain, "--failed", str(tmp_path / "more.failed.jsonl"), "--out", str(again), "--json")
     assert (rebuilt.code, again.read_text()) == (0, out.read_text())

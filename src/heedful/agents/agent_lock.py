@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from heedful.agents.agent_fit import AgentFit
 from heedful.agents.agent_study import AgentSetup
 from heedful.agents.agent_workspace import AgentFiles
 from heedful.agents.play import Arm
@@ -46,8 +45,10 @@ class AgentLock:
     notes: str
     digests: Mapping[str, str]
     code: Mapping[str, str]
+    fit: str = ""
+    """Digest of fit.json; early locks have none."""
     played_before: int = 0
-    """Test episodes that had been played when the lock was made."""
+    """Plays of test episodes, one per episode and arm, that existed when the lock was made."""
     lock: str = ""
     """Digest of all fields above."""
 
@@ -56,21 +57,27 @@ class AgentLock:
 
 
 def make_agent_lock(
-    setup: AgentSetup, model: Traits, files: AgentFiles, fit: AgentFit, arms: Mapping[str, Any], at: str
+    setup: AgentSetup,
+    model: Traits,
+    files: AgentFiles,
+    arms: Mapping[str, Any],
+    fit_fields: Mapping[str, Any],
+    at: str,
 ) -> AgentLock:
-    """The lock of a fitted study with these arms."""
+    """The lock of a fitted study with these arms; `fit_fields` is its fit as JSON."""
     lock = AgentLock(
         study=setup.study.name,
         environment=dict(setup.spec),
         locked_at=at,
         model=model.name,
-        main=fit.main,
+        main=fit_fields["main"],
         arms={name: policy_fields(policy) for name, policy in arms.items()},
         seeds=dict(setup.seeds),
         statistics=PLANNED,
         notes=setup.study.notes,
         digests=agent_digests(setup, model),
-        code=code_digests(),
+        code=code_digests(setup.plugin),
+        fit=digest_of(fit_fields),
         played_before=sum(row.side == "test" for row in files.episodes.rows),
     )
     return replace(lock, lock=_digest(msgspec.to_builtins(lock)))
@@ -90,15 +97,16 @@ def agent_digests(setup: AgentSetup, model: Traits) -> dict[str, str]:
     }
 
 
-def code_digests() -> dict[str, str]:
-    """A digest of each module that decides."""
+def code_digests(plugin: Path | None) -> dict[str, str]:
+    """A digest of each module that decides; `plugin` is that of an environment of another package."""
     files = [file for name in (*DECIDING, *AGENT_CODE) for file in sorted(PACKAGE.glob(name))]
-    return {file.relative_to(PACKAGE).as_posix(): tree_digest(file) for file in files}
+    own = {file.relative_to(PACKAGE).as_posix(): tree_digest(file) for file in files}
+    return own if plugin is None else {**own, f"plug-in {plugin.name}": tree_digest(plugin)}
 
 
 def moved_since(lock: AgentLock, setup: AgentSetup, model: Traits) -> list[str]:
     """Everything that changed since the lock, by name."""
-    now = {**agent_digests(setup, model), **code_digests()}
+    now = {**agent_digests(setup, model), **code_digests(setup.plugin)}
     locked = {**lock.digests, **lock.code}
     return [name for name in {**locked, **now} if locked.get(name) != now.get(name)]
 
@@ -110,6 +118,14 @@ def refuse_moved_agents(lock: AgentLock, setup: AgentSetup, model: Traits) -> No
             f"the lock of {lock.study} is broken: {', '.join(changed)} changed since {lock.locked_at}; "
             "undo the change, or make a new lock and report that"
         )
+
+
+def read_locked_fit(file: Path, lock: AgentLock) -> dict[str, Any]:
+    """The fit of a locked study; an edited one does not match the lock."""
+    fit = read_json(file, "restore it: a locked study does not choose its policies again")
+    if lock.fit and digest_of(fit) != lock.fit:
+        raise LockError(f"{file} was edited after the lock of {lock.study} was made; restore the file")
+    return fit
 
 
 def write_agent_lock(file: Path, lock: AgentLock) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.agents.agent_figures import score_figure
-from heedful.agents.agent_lock import AgentLock, read_agent_lock
+from heedful.agents.agent_lock import AgentLock, read_agent_lock, read_locked_fit
 from heedful.agents.agent_metrics import (
     BASELINE,
     ArmResult,
@@ -27,7 +27,8 @@ from heedful.agents.episode_record import EpisodeRecord
 from heedful.agents.row_file import RowFile
 from heedful.agents.trace_page import trace_file, trace_page
 from heedful.decisions import policy_id
-from heedful.protocol.workspace import read_json, write_json, write_text
+from heedful.errors import UsageError
+from heedful.protocol.workspace import write_json, write_text
 from heedful.report.markdown import markdown_report
 from heedful.report.page import Part, small_page
 from heedful.report.report_table import plain_text
@@ -45,24 +46,41 @@ def write_agent_report(folder: AgentFolder, entry_texts: Mapping[str, str]) -> A
     """Compute the results and write HTML, Markdown, JSON and traces, with the texts of the bank's entries."""
     lock = read_agent_lock(folder.lock)
     file = RowFile(folder.episodes, EpisodeRecord)
-    episodes = pair_episodes(_locked_episodes(lock, file.rows), list(lock.arms))
+    played = _locked_episodes(lock, file.rows)
+    _refuse_nothing_but_failures(played, file.damaged)
+    episodes = pair_episodes(played, list(lock.arms))
     results = arm_results(episodes, seed=0)
     entries = entry_results(episodes[BASELINE], episodes[lock.main])
     summary = summary_of(lock, results)
-    sentences = _sentences(lock, results, file.damaged) + _failures(_locked_episodes(lock, file.rows))
-    fit = read_json(folder.fit, "run heedful agent study first")
+    sentences = _sentences(lock, results, file.damaged) + _failures(played)
+    fit = read_locked_fit(folder.fit, lock)
     tables = [main_table(results, lock.main), step_table(results), delta_table(results)]
     tables += [reason_table(results), entry_table(entries, entry_texts, lock.main), fit_table(fit)]
     parts: list[Part] = [tables[0], score_figure(results, lock.main), *tables[1:]]
     write_json(folder.folder / "report.json", summary)
     write_text(folder.folder / "report.md", markdown_report(lock.study, sentences, tables))
-    write_text(folder.folder / "report.html", small_page(f"{lock.study}: heedful report", sentences, parts))
+    pages = {trace_file(arm, lock.main): f"traces of {arm}" for arm in episodes if arm != BASELINE}
+    page = small_page(f"{lock.study}: heedful report", sentences, parts, pages)
+    write_text(folder.folder / "report.html", page)
     texts = read_texts(folder)
     for arm in episodes:
         if arm != BASELINE:
             traces = trace_page(lock, arm, episodes, texts, entry_texts)
             write_text(folder.folder / trace_file(arm, lock.main), traces)
     return AgentReport(summary=summary, text="\n\n".join([*sentences, *map(plain_text, tables[:3])]))
+
+
+def _refuse_nothing_but_failures(played: Sequence[EpisodeRecord], damaged: int) -> None:
+    """Say why there is nothing to report, where another run of the study would change nothing."""
+    if played and all(record.failed for record in played):
+        raise UsageError(
+            f"all {len(played)} plays of test episodes failed, the last one with: {played[-1].error[:200]}; "
+            "mend that and use heedful agent study --retry-failed"
+        )
+    if not played and damaged:
+        raise UsageError(
+            f"no test episode in episodes.jsonl can be read (damaged rows: {damaged}): restore the file"
+        )
 
 
 def _locked_episodes(lock: AgentLock, rows: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
@@ -116,7 +134,7 @@ def _failures(records: Sequence[EpisodeRecord]) -> list[str]:
     return [
         f"Left out of every arm because the model or the environment failed: episodes "
         f"{', '.join(map(str, seeds[:10]))} ({len(seeds)} in all); for example {last.arm}, {last.end}: "
-        f"{last.error[:200]}"
+        f"{last.error[:200]}; heedful agent study --retry-failed plays them again"
     ]
 
 
@@ -135,7 +153,9 @@ def _sentences(lock: AgentLock, results: Mapping[str, ArmResult], damaged: int) 
     pages = ", ".join(trace_file(name, lock.main) for name in results if name != BASELINE)
     sentences.append(f"Every episode beside the one without memory, step by step: {pages}.")
     if lock.played_before:
-        sentences.append(f"{lock.played_before} test episodes had been played before the lock was made.")
+        sentences.append(
+            f"{lock.played_before} plays of test episodes (one per episode and arm) existed before the lock."
+        )
     if damaged:
         sentences.append(f"{damaged} damaged lines of the episode file were skipped.")
     return [*sentences, *([lock.notes] if lock.notes else [])]

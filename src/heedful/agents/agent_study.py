@@ -1,11 +1,12 @@
 """The file of an agent study, and what it names: environment, bank, model and episodes."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from inspect import getsourcefile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -15,13 +16,15 @@ from heedful.agents.example import EXAMPLE_STEPS, solved_example
 from heedful.agents.hints import ASKED_SIDES, refuse_leaks, scoped
 from heedful.agents.play import SourcesOf
 from heedful.agents.step_task import ActingSettings
-from heedful.agents.world_worker import watched
+from heedful.agents.world_worker import close_world, watched
 from heedful.control import run_sync
 from heedful.environments.making import EnvironmentOptions, OptionValue, make_environment
 from heedful.errors import LeakError, UsageError
-from heedful.memory.bank import RECALL_METHODS, MemoryBank
+from heedful.memory.bank import RECALL_METHODS, WITHOUT_THRESHOLD, MemoryBank
 from heedful.memory.formats import read_entries
 from heedful.ports import Environment, Source
+from heedful.protocol.deciding_code import PACKAGE
+from heedful.protocol.idle_settings import idle_model_settings
 from heedful.protocol.study import FOLDER_NAME, ModelSettings, Positive, is_folder_name, refuse_infinite
 from heedful.protocol.workspace import read_json, write_json
 from heedful.sources import MemorySource
@@ -112,6 +115,7 @@ def read_agent_study(file: Path) -> AgentStudy:
     """Read an agent study from a TOML file; an error names the wrong key or value."""
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        given = dict(tables)
         if isinstance(model := tables.get("model", {}), dict):
             tables["model"] = {"slots": SLOTS, "context": CONTEXT, **model}
         refuse_infinite(tables, file)
@@ -127,9 +131,18 @@ def read_agent_study(file: Path) -> AgentStudy:
     if study.recall.method not in RECALL_METHODS:
         known = ", ".join(RECALL_METHODS)
         raise UsageError(f"{file}: [recall] method is {study.recall.method!r}; choose one of {known}")
+    for key, reason in _idle(study, given):
+        raise UsageError(f"{file}: {key} has no effect {reason}; leave it out")
     if Path(study.bank).name != study.bank:
         raise UsageError(f"{file}: the bank {study.bank!r} is not next to the study file: put it there")
     return study
+
+
+def _idle(study: AgentStudy, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys of a study file without effect, each with the reason."""
+    yield from idle_model_settings(given.get("model", {}), study.model.url)
+    if "threshold" in given.get("recall", {}) and study.recall.method in WITHOUT_THRESHOLD:
+        yield "[recall] threshold", f"on recall by {study.recall.method}, which uses no similarity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +160,8 @@ class AgentSetup:
     make: Callable[[], Environment]
     spec: Mapping[str, object]
     """The settings of the environment."""
+    plugin: Path | None = None
+    """The module of an environment that is not heedful's own."""
 
 
 def prepare_agents(folder: Path, study: AgentStudy, data: Path | None) -> AgentSetup:
@@ -162,8 +177,9 @@ def prepare_agents(folder: Path, study: AgentStudy, data: Path | None) -> AgentS
         refuse_leaks(entries, environment, seeds)
         example = study_example(folder / EXAMPLE_FILE, environment, study) if study.act.example else ()
         spec = dict(environment.spec)
+        module = getsourcefile(type(environment))
     finally:
-        environment.close()
+        close_world(environment)
     return AgentSetup(
         study=study,
         entries=tuple(entries),
@@ -173,6 +189,7 @@ def prepare_agents(folder: Path, study: AgentStudy, data: Path | None) -> AgentS
         example=example,
         make=lambda: make_environment(study.environment, options),
         spec=spec,
+        plugin=Path(module) if module and not Path(module).is_relative_to(PACKAGE) else None,
     )
 
 

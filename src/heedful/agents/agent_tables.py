@@ -53,7 +53,9 @@ def step_table(results: Mapping[str, ArmResult]) -> ReportTable:
     return ReportTable(
         name="steps",
         title="Steps per episode",
-        note="Tokens read: prompt tokens per call outside the prefix cache. End: why episodes ended.",
+        note="Routed: steps at which memory was to be consulted; where nothing is recalled, no call is made. "
+        "Accepted: steps whose second action was accepted, also if it is the same as the first. "
+        "Tokens read: prompt tokens per call outside the prefix cache. End: why episodes ended.",
         head=("arm", "steps", "routed", "accepted", "invalid", "tokens read", "end"),
         rows=rows,
         words=frozenset({6}),
@@ -126,6 +128,7 @@ def fit_table(fit: Mapping[str, Any]) -> ReportTable:
         (
             score["family"],
             _number(score["threshold"]),
+            _margin(score),
             str(score["budget"]["passes"]),
             str(score["budget"]["cooldown"]),
             f"{score['score']:.3f}",
@@ -137,17 +140,30 @@ def fit_table(fit: Mapping[str, Any]) -> ReportTable:
     better = sum(branch["second"] > branch["first"] for branch in branches)
     worse = sum(branch["second"] < branch["first"] for branch in branches)
     note = (
-        f"Policies played on the fit side. Branches: of {len(branches)} steps at which memory proposed "
-        f"another action, finishing the episode with it scored higher {better} times, lower {worse} times. "
+        "Policies played on the fit side; the marked ones were chosen and locked. "
+        f"Branches: of {len(branches)} steps at which memory proposed another action, finishing the episode "
+        f"with it scored higher {better} times, lower {worse} times. "
         f"Memory had something to recall at {fit.get('recalled', 0.0):.0%} of the fit steps. "
     )
     return ReportTable(
         name="fit",
         title="Fit side",
         note=note + " ".join(fit.get("notes", [])),
-        head=("family", "threshold", "budget", "cooldown", "score", "calls per step"),
+        head=("family", "threshold", "margin", "budget", "cooldown", "score", "calls per step"),
         rows=rows,
+        marked=frozenset(at for at, score in enumerate(fit["scores"]) if _is_chosen(score, fit["best"])),
     )
+
+
+def _is_chosen(score: Mapping[str, Any], best: Mapping[str, Any]) -> bool:
+    """Whether a played policy is the one that its family was locked with."""
+    names = ("threshold", "margins", "budget")
+    return bool(all(score[name] == best[score["family"]][name] for name in names))
+
+
+def _margin(score: Mapping[str, Any]) -> str:
+    """The margin of a threshold policy; a value policy has none."""
+    return ", ".join(map(_number, (score["margins"] or {}).values())) or "–"
 
 
 def _number(value: object) -> str:

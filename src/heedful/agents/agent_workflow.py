@@ -12,6 +12,7 @@ from heedful.agents.agent_lock import (
     AgentLock,
     make_agent_lock,
     read_agent_lock,
+    read_locked_fit,
     refuse_moved_agents,
     write_agent_lock,
 )
@@ -35,11 +36,13 @@ async def run_agent_study(
         if folder.lock.exists():
             lock = read_agent_lock(folder.lock)
             refuse_moved_agents(lock, setup, model.traits)
+            read_locked_fit(folder.fit, lock)
         else:
             fit = await fit_agents(runner, _named(tell, "fit side"))
-            write_json(folder.fit, fit_fields(fit))
+            fields = msgspec.to_builtins(fit_fields(fit))
+            write_json(folder.fit, fields)
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            lock = make_agent_lock(setup, model.traits, files, fit, study_arms(fit), at)
+            lock = make_agent_lock(setup, model.traits, files, study_arms(fit), fields, at)
             write_agent_lock(folder.lock, lock)
         jobs = jobs_of("test", lock.test_arms(), setup.seeds["test"])
         await runner.play(jobs, _named(tell, "test side"))

@@ -16,7 +16,7 @@ from heedful.agents.play import Arm, Player, SourcesOf, StepView
 from heedful.agents.step_task import ActingSettings
 from heedful.agents.trail import cut
 from heedful.agents.world_worker import WorldWorker, watched
-from heedful.errors import ModelError
+from heedful.errors import ModelError, UsageError
 from heedful.memory.formats import write_entries
 from heedful.ports import Environment, Model
 from heedful.protocol.workspace import write_text
@@ -73,16 +73,27 @@ async def play_once(run: EpisodeRun, seed: int, watch: Callable[[StepView], None
 
 
 def side_of(world: Environment, seed: int) -> EpisodeSide:
-    """The side of an episode; `test` if the environment does not list it."""
+    """The side of an episode."""
     sides: tuple[EpisodeSide, ...] = ("pool", "fit", "test")
-    return next((side for side in sides if seed in world.seeds(side)), "test")
+    for side in sides:
+        if seed in world.seeds(side):
+            return side
+    listed = ", ".join(f"{side}: {_shown(world.seeds(side))}" for side in sides)
+    raise UsageError(f"the environment has no episode {seed}; its episodes are {listed}")
+
+
+def _shown(seeds: Sequence[int]) -> str:
+    """The first and the last of many numbers."""
+    return "none" if not seeds else f"{seeds[0]} … {seeds[-1]} ({len(seeds)})"
 
 
 def step_lines(step: StepView) -> list[str]:
     """A step in words: observation, first action, what was recalled, second action, verdict."""
     outcome, record, route = step.outcome, step.record, step.outcome.route
     sure = "unknown" if outcome.confidence is None else f"{outcome.confidence:.3f}"
+    goal = [f"goal: {step.observation.goal}"] if step.number == 1 and step.observation.goal else []
     lines = [
+        *goal,
         f"{step.number}  {cut(step.observation.text, SEEN_LENGTH)}",
         f"   first   {record.first_action}  (confidence {sure}: {route.choice}, {route.reason})",
     ]
@@ -173,7 +184,7 @@ async def write_hints(
             raise ModelError(f"every pool episode failed, the last one with: {episodes[-1].error}")
 
     def build() -> tuple[list[FailedStep], list[Entry], list[Entry]]:
-        steps = [*known, *failed_steps(world, episodes)][:limit]
+        steps = list(dict.fromkeys((*known, *failed_steps(world, episodes))))[:limit]
         failed = [failure_entry(world, step) for step in steps]
         return steps, failed, gold_entries(world, seeds, max(0, limit - len(failed)))
 

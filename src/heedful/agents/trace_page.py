@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from heedful.agents.agent_lock import AgentLock
-from heedful.agents.agent_metrics import BASELINE
+from heedful.agents.agent_metrics import BASELINE, SAME_SCORE
 from heedful.agents.episode_record import EpisodeRecord, StepRecord
+from heedful.agents.trail import cut
 from heedful.records import CandidateRecord, RecallRef
 from heedful.report.style import STYLE
 
@@ -22,6 +23,8 @@ TRACE_STYLE = """
 .recall { margin: .2rem 0 .2rem 1rem; color: #444; }
 """
 NO_TEXT = "(the text is not stored)"
+GOAL_LENGTH = 120
+"""Characters of the goal in the line of an episode."""
 
 
 def trace_file(arm: str, main: str) -> str:
@@ -38,7 +41,7 @@ def trace_page(
 ) -> str:
     """All paired episodes of an arm; `texts` by digest, `entries` by id."""
     reader = TraceReader(texts, entries)
-    pairs = zip(episodes[BASELINE], episodes[arm], strict=True)
+    pairs = sorted(zip(episodes[BASELINE], episodes[arm], strict=True), key=_by_interest)
     body = "\n".join(reader.episode(before, after) for before, after in pairs)
     title = escape(f"{lock.study}: traces of {arm}")
     others = " · ".join(
@@ -50,10 +53,26 @@ def trace_page(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}{TRACE_STYLE}</style></head><body><main>\n<h1>{title}</h1>\n"
-        f"<p>Left: {BASELINE}. Right: {escape(arm)}. The first step where they part is marked.</p>\n"
+        f"<p>Left: {BASELINE}. Right: {escape(arm)}. The first step where they part is marked. "
+        "Episodes with another score come first, the largest losses before the gains.</p>\n"
         f'<p>Other arms: {others}. <a href="report.html">Report</a>.</p>\n'
         f"{body}\n</main></body></html>\n"
     )
+
+
+def _outcome(change: float) -> str:
+    """The outcome of a pair in a word that does not depend on colour; nothing if the scores are equal."""
+    if abs(change) <= SAME_SCORE:
+        return ""
+    kind, word = ("rollback", "hurt") if change < 0 else ("accept", "help")
+    return f' <b class="{kind}">{word}</b>'
+
+
+def _by_interest(pair: tuple[EpisodeRecord, EpisodeRecord]) -> tuple[bool, float, bool]:
+    """Other scores first, the largest loss at the top; then other actions; then the rest in its order."""
+    before, after = pair
+    change = after.score - before.score
+    return abs(change) <= SAME_SCORE, change, first_parting(before, after) is None
 
 
 def first_parting(before: EpisodeRecord, after: EpisodeRecord) -> int | None:
@@ -81,11 +100,13 @@ class TraceReader:
                 rows.append('<div class="first-parting" role="note">Here the episodes part</div>')
             rows += [self._cell(episode, at, at == parting) for episode in (before, after)]
         goal = escape(self._texts.get(after.goal, NO_TEXT))
-        change = f"{before.score:.2f} → {after.score:.2f}"
+        change = f"{before.score:.2f} → {after.score:.2f}{_outcome(after.score - before.score)}"
         parted = "the same actions" if parting is None else f"parts at step {parting + 1}"
         ends = f"{before.end} / {after.end}; {parted}"
+        about = f" {escape(cut(self._texts[after.goal], GOAL_LENGTH))}" if after.goal in self._texts else ""
+        summary = f"Episode {after.seed}: {change} ({ends}).{about}"
         return (
-            f'<details id="episode-{after.seed}"><summary>Episode {after.seed}: {change} ({ends})</summary>'
+            f'<details id="episode-{after.seed}"><summary>{summary}</summary>'
             f'<p><b>Goal:</b> {goal}</p><div class="pair">{"".join(rows)}</div></details>'
         )
 

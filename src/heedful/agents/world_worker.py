@@ -38,8 +38,7 @@ class WorldWorker:
         """End the environment; the next reset makes a new one."""
         environment, self._environment = self._environment, None
         if environment is not None:
-            with suppress(Exception):  # it may be broken, and nothing depends on how it ends
-                environment.close()
+            close_world(environment)
 
     async def _watched(self, call: Callable[[], Observation], what: str) -> Observation:
         try:
@@ -47,6 +46,12 @@ class WorldWorker:
         except WorldError:
             self.close()
             raise
+
+
+def close_world(environment: Environment) -> None:
+    """End an environment; it may be broken, and nothing depends on how it ends."""
+    with suppress(Exception):
+        environment.close()
 
 
 async def watched(call: Callable[[], T], what: str, patience: float) -> T:
@@ -66,7 +71,7 @@ def usable(seen: object, what: str) -> Observation:
     """The observation, or a `WorldError` that says what is wrong with it."""
     if not isinstance(seen, Observation):
         raise WorldError(f"the environment returned a {type(seen).__name__}, not an Observation, at {what}")
-    if not isinstance(seen.text, str) or not isinstance(seen.actions, Sequence):
+    if not isinstance(seen.text, str) or not _are_actions(seen.actions):
         raise WorldError(f"the environment returned an observation without a text or actions at {what}")
     if not isinstance(seen.score, int | float) or not 0 <= seen.score <= 1:
         raise WorldError(f"the environment returned the score {seen.score!r} at {what}: it must be 0 to 1")
@@ -76,6 +81,11 @@ def usable(seen: object, what: str) -> Observation:
             "offer an action that ends with [...]"
         )
     return seen
+
+
+def _are_actions(actions: object) -> bool:
+    """Whether these are a sequence of texts; one text is a sequence of letters."""
+    return isinstance(actions, Sequence) and not isinstance(actions, str | bytes)
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
@@ -92,9 +102,12 @@ async def _in_thread(call: Callable[[], T]) -> T:
             future.set_exception(error)
 
     def work() -> None:
-        result, error = None, None
+        result: T | None = None
+        error: BaseException | None = None
         try:
             result = call()
+        except SystemExit as raised:
+            error = RuntimeError(f"SystemExit({raised.code})")  # it ends the episode, not the study
         except BaseException as raised:
             error = raised
         with suppress(RuntimeError):  # the loop has ended

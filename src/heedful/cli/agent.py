@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import closing, nullcontext, redirect_stdout
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -105,6 +105,7 @@ def run(
     from heedful.agents.agent_study import RecallSettings, memory_sources
     from heedful.agents.episode_run import EpisodeRun, play_once
     from heedful.agents.step_task import ActingSettings
+    from heedful.agents.world_worker import close_world
     from heedful.environments.making import make_environment
     from heedful.models.schemes import ModelOptions
 
@@ -135,9 +136,10 @@ def run(
         )
         if arm not in WITHOUT_MEMORY:
             _warn_of_memory(entries, bank, opened)
-    with closing(play.world):
+    with ExitStack() as stack:
+        stack.callback(close_world, play.world)
         watch = (lambda step: None) if json else _print_step
-        seed = play.world.seeds("test")[0] if goal is None else goal
+        seed = _first_test_episode(play.world) if goal is None else goal
         with redirect_stdout(sys.stderr) if json else nullcontext():  # an environment may print
             played = asyncio.run(play_once(replace(play, branch=branch), seed, watch))
     if json:
@@ -151,6 +153,7 @@ def run(
 
 @app.command()
 def hints(
+    context: typer.Context,
     environment: World,
     out: Annotated[Path, typer.Option(help="File to write the entries to.")] = Path("hints.jsonl"),
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 200,
@@ -175,10 +178,16 @@ def hints(
     from heedful.agents.hints import FailedStep
     from heedful.agents.play import Player
     from heedful.agents.step_task import ActingSettings
+    from heedful.agents.world_worker import close_world
     from heedful.environments.making import make_environment
     from heedful.models.schemes import ModelOptions
     from heedful.protocol.workspace import read_json_lines
 
+    if failures:
+        refuse_idle_model_options(context, url)
+    else:
+        idle = ("steps", "example", "url", "model", "weights", "threads")
+        refuse_idle(context, idle, "without --failures, because no episode is played")
     known = [step for _, step in read_json_lines(failed, FailedStep, "a failed step")] if failed else []
     world = make_environment(environment, _options(data, option))
     settings = ModelOptions(
@@ -191,11 +200,11 @@ def hints(
             player = Player(model=_open_model(settings, None), settings=acting, example=turns)
         counts = asyncio.run(write_hints(world, out, limit, failures, player, say, known))
     finally:
-        world.close()
+        close_world(world)
     if not counts["entries"]:
         raise UsageError(
-            f"no entry was built: {environment} has no pool episode with a solution; it needs seeds('pool') "
-            "and gold(seed)"
+            f"no entry was built: {environment} has no pool episode whose solution reaches a score; it needs "
+            "seeds('pool'), and gold(seed) with actions that lead to the goal"
         )
     if json:
         print_json({"file": str(out), **counts})
@@ -258,6 +267,13 @@ def _report(place: Path, json: bool) -> None:
         return
     result().print(written.text, markup=False, soft_wrap=True)
     say(f"full report: {folder.folder / 'report.html'}; traces: {folder.folder / 'traces.html'}")
+
+
+def _first_test_episode(world: "Environment") -> int:
+    seeds = world.seeds("test")
+    if not seeds:
+        raise UsageError("the environment lists no test episodes: name one with --goal")
+    return seeds[0]
 
 
 def _locked_run(place: Path, environment: str, data: Path | None) -> "EpisodeRun":

@@ -34,7 +34,11 @@ def _idle(study: Study, tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         elif "threshold" in given and source.recall in WITHOUT_THRESHOLD:
             yield f"[sources.{name}] threshold", f"on recall by {source.recall}, which uses no similarity"
     yield from _idle_fit(study, tables.get("fit", {}))
-    given, url = tables.get("model", {}), study.model.url
+    yield from idle_model_settings(tables.get("model", {}), study.model.url)
+
+
+def idle_model_settings(given: Mapping[str, Any], url: str) -> Iterator[tuple[str, str]]:
+    """The keys of [model] without effect, each with the reason."""
     if not url:
         yield from ((f"[model] {key}", "on the embedded model") for key in FOR_ENDPOINTS if key in given)
     elif url.startswith(("http:", "https:")):

@@ -1,6 +1,6 @@
 """The report as one self-contained HTML file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from heedful.evaluation.evaluate import Evaluation
@@ -36,9 +36,14 @@ def page(
     )
 
 
-def small_page(title: str, sentences: Sequence[str], parts: Sequence[Part]) -> str:
-    """A page about one result: sentences, then tables and figures."""
-    return _whole(title, [f"<h1>{escape(title)}</h1>", *(_part(part) for part in (*sentences, *parts))])
+def small_page(
+    title: str, sentences: Sequence[str], parts: Sequence[Part], links: Mapping[str, str] | None = None
+) -> str:
+    """A page about one result: sentences, links (words by file), then tables and figures."""
+    named = (f'<a href="{escape(file)}">{escape(words)}</a>' for file, words in (links or {}).items())
+    nav = f"<nav>{' · '.join(named)}</nav>" if links else ""
+    body = [*map(_part, sentences), nav, *map(_part, parts)]
+    return _whole(title, [f"<h1>{escape(title)}</h1>", *body])
 
 
 def _whole(title: str, body: Sequence[str]) -> str:
