@@ -12,7 +12,7 @@ from heedful.agents.agent_study import AgentFitSettings
 from heedful.agents.episode_record import EpisodeRecord, StepRecord
 from heedful.agents.guards import AGENT_GUARDS
 from heedful.agents.play import Arm
-from heedful.agents.playing import EpisodeJob, EpisodeRunner, OnPlaying, jobs_of
+from heedful.agents.playing import EpisodeJob, EpisodeRunner, OnStage, in_stage, jobs_of
 from heedful.errors import ModelError, UsageError, WorldError
 from heedful.protocol.value_fit import UNFITTED, fit_trees
 from heedful.protocol.value_replay import RowViews, record_view
@@ -62,17 +62,17 @@ class AgentFit:
     notes: tuple[str, ...] = ()
 
 
-async def fit_agents(runner: EpisodeRunner, on_progress: OnPlaying) -> AgentFit:
+async def fit_agents(runner: EpisodeRunner, tell: OnStage) -> AgentFit:
     """Play the fit side and choose a policy of each family."""
     setup = runner.setup
     settings, seeds = setup.study.fit, setup.seeds["fit"]
     shadow = Arm(name=SHADOW, policy=shadow_policy())
     first = jobs_of("fit", [shadow], seeds)
     _refuse_unsure(await runner.play(first[:1], lambda progress: None))
-    episodes = await runner.play(first, on_progress)
+    episodes = await runner.play(first, in_stage(tell, "fit side, without memory"))
     _refuse_failed(episodes)
     jobs = [job for episode in episodes for job in branch_jobs(episode, settings.branches)]
-    finished = await runner.play(jobs, on_progress)
+    finished = await runner.play(jobs, in_stage(tell, "fit side, branches"))
     branches = tuple(branches_of(episodes, finished))
     policies, notes = _grid(episodes, settings), []
     rule = value_rule(episodes, branches, settings.cost, setup.study.seed)
@@ -81,8 +81,9 @@ async def fit_agents(runner: EpisodeRunner, on_progress: OnPlaying) -> AgentFit:
     else:
         policies += [(VALUE, value_policy(rule, budget)) for budget in _budgets(settings)]
     scores = []
-    for family, policy in policies:
-        played = await runner.play(jobs_of("fit", [Arm(name=family, policy=policy)], seeds), on_progress)
+    for number, (family, policy) in enumerate(policies, 1):
+        stage = in_stage(tell, f"fit side, policy {number} of {len(policies)}")
+        played = await runner.play(jobs_of("fit", [Arm(name=family, policy=policy)], seeds), stage)
         scores.append(_score(family, policy, played, settings.cost))
     return _chosen(scores, branches, recalled_share(episodes), tuple(notes))
 

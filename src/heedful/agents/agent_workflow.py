@@ -1,6 +1,5 @@
 """The steps of an agent study: fit, lock, test."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,13 +17,11 @@ from heedful.agents.agent_lock import (
 )
 from heedful.agents.agent_study import AgentSetup
 from heedful.agents.agent_workspace import AgentFolder, open_files
-from heedful.agents.playing import EpisodeRunner, OnPlaying, PlayingProgress, jobs_of
+from heedful.agents.playing import EpisodeRunner, OnStage, in_stage, jobs_of
 from heedful.decisions import policy_fields
 from heedful.ports import Model
 from heedful.protocol.workspace import write_json
 from heedful.types import Policy
-
-OnStage = Callable[[str, PlayingProgress], None]
 
 
 async def run_agent_study(
@@ -38,14 +35,14 @@ async def run_agent_study(
             refuse_moved_agents(lock, setup, model.traits)
             read_locked_fit(folder.fit, lock)
         else:
-            fit = await fit_agents(runner, _named(tell, "fit side"))
+            fit = await fit_agents(runner, tell)
             fields = msgspec.to_builtins(fit_fields(fit))
             write_json(folder.fit, fields)
             at = datetime.now(UTC).isoformat(timespec="seconds")
             lock = make_agent_lock(setup, model.traits, files, study_arms(fit), fields, at)
             write_agent_lock(folder.lock, lock)
         jobs = jobs_of("test", lock.test_arms(), setup.seeds["test"])
-        await runner.play(jobs, _named(tell, "test side"))
+        await runner.play(jobs, in_stage(tell, "test side"))
     return lock
 
 
@@ -76,7 +73,3 @@ def fit_fields(fit: AgentFit) -> dict[str, Any]:
         "recalled": fit.recalled,
         "notes": list(fit.notes),
     }
-
-
-def _named(tell: OnStage, stage: str) -> OnPlaying:
-    return lambda progress: tell(stage, progress)

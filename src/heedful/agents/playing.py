@@ -41,6 +41,12 @@ class PlayingProgress:
 
 
 OnPlaying = Callable[[PlayingProgress], None]
+OnStage = Callable[[str, PlayingProgress], None]
+
+
+def in_stage(tell: OnStage, stage: str) -> OnPlaying:
+    """Tells the progress of one stage."""
+    return lambda progress: tell(stage, progress)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -421,6 +421,6 @@ class Progress:
         self._printed[stage] = now.done
         failed = f", {now.failed} failed" if now.failed else ""
         say(
-            f"{stage}: {now.done} of {now.total} episodes of all arms, {now.decoded} decodes, "
+            f"{stage}: {now.done} of {now.total} plays, {now.decoded} decodes, "
             f"{now.saved} saved by the cache{failed}"
         )
