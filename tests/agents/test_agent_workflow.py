@@ -107,7 +107,7 @@ def test_the_branches_show_what_memory_would_have_changed(
     fit = json.loads(finished[0].fit.read_text())
     assert {(branch["first"], branch["second"]) for branch in fit["branches"]} >= {(0.0, 1.0)}
     assert fit["recalled"] == 1.0
-    assert {score["family"] for score in fit["scores"]} == {"threshold", VALUE}
+    assert {score["family"] for score in fit["scores"]} == {"always", "threshold", VALUE}
 
 
 def test_a_finished_study_is_not_played_again(finished: tuple[AgentFolder, ScriptedModel]) -> None:

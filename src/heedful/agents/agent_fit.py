@@ -1,4 +1,4 @@
-"""Choose policies on the fit side: play a grid of threshold policies, and fit a value policy on branches."""
+"""Choose policies on the fit side: memory in every prompt, a grid of thresholds, a value policy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from heedful.protocol.value_replay import RowViews, record_view
 from heedful.types import Budget, Policy, ValueRule
 
 SHADOW, BRANCH = "shadow", "branch"
-THRESHOLD, VALUE = "threshold", "value"
+ALWAYS, THRESHOLD, VALUE = "always", "threshold", "value"
 LEAST_TURNS = 5
 """A value policy is fitted only if the branches changed the score of at least this many episodes."""
 
@@ -56,7 +56,7 @@ class AgentFit:
     best: Mapping[str, Policy]
     """The best policy of each family."""
     main: str
-    """The family with the best policy."""
+    """The family with the best policy: memory in every prompt, where the fit side prefers that."""
     recalled: float
     """The share of steps at which memory had anything to recall."""
     notes: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ async def fit_agents(runner: EpisodeRunner, tell: OnStage) -> AgentFit:
     jobs = [job for episode in episodes for job in branch_jobs(episode, settings.branches)]
     finished = await runner.play(jobs, in_stage(tell, "fit side, branches"))
     branches = tuple(branches_of(episodes, finished))
-    policies, notes = _grid(episodes, settings), []
+    policies, notes = [(ALWAYS, arms.always(MEMORY)), *_grid(episodes, settings)], []
     rule = value_rule(episodes, branches, settings.cost, setup.study.seed)
     if rule is None:
         notes.append(_no_value(branches))

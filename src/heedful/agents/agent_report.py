@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.agents.agent_figures import score_figure
+from heedful.agents.agent_fit import ALWAYS
 from heedful.agents.agent_lock import AgentLock, read_agent_lock, read_locked_fit
 from heedful.agents.agent_metrics import (
     BASELINE,
@@ -142,10 +143,11 @@ def _sentences(lock: AgentLock, results: Mapping[str, ArmResult], damaged: int) 
     base, main = results[BASELINE], results[lock.main]
     planned = len(lock.seeds["test"])
     score = main.delta["score"]
+    subject = "Memory in every prompt" if lock.main == ALWAYS else f"The {lock.main} policy"
     sentences = [
         f"{lock.environment.get('environment')} with {lock.model}, locked {lock.locked_at} "
         f"({lock.lock[:12]}); {base.episodes} of {planned} test episodes, each played by every arm.",
-        f"The {lock.main} policy scores {main.score:.3f} against {base.score:.3f} without memory: "
+        f"{subject} scores {main.score:.3f} against {base.score:.3f} without memory: "
         f"{interval_text(score)} with {main.helps} helps and {main.hurts} hurts.",
     ]
     if not main.routed:
