@@ -167,6 +167,11 @@ def test_a_locked_study_whose_bank_changed_is_refused(
     bank.write_text("".join(bank.read_text().splitlines(keepends=True)[:-1]))
     done = heedful("agent", "study", str(folder), "--data", data)
     assert (done.code, "bank changed since" in done.err) == (4, True)
+    other = heedful("agent", "study", study, "--data", data, "--out", str(folder))
+    assert (other.code, "holds a locked study with another hints.jsonl" in other.err) == (2, True), other.err
+    words = ("agent", "run", "webshop", "--data", data, "--bank", str(bank), "--store", "mine.db")
+    idle = heedful(*words)
+    assert (idle.code, "--store has no effect with --bank FILE" in idle.err) == (2, True), idle.err
 
 
 @pytest.mark.parametrize(

@@ -69,17 +69,21 @@ def open_agent_folder(place: Path, out: Path | None) -> tuple[AgentFolder, Agent
     folder = AgentFolder(out if out is not None else Path("results") / study.name)
     if folder.study.exists() and folder.study.resolve() == place.resolve():
         return folder, study
-    if folder.lock.exists() and not _same_files(place, study, folder):
+    if folder.lock.exists() and (other := _other_files(place, study, folder)):
         raise UsageError(
-            f"{folder.folder} holds a different locked study; choose another folder with --out, or remove it"
+            f"{folder.folder} holds a locked study with another {' and '.join(other)}: give that folder to "
+            "continue its study, or choose another folder with --out"
         )
     _copy(place, study, folder)
     return folder, study
 
 
-def _same_files(place: Path, study: AgentStudy, folder: AgentFolder) -> bool:
+def _other_files(place: Path, study: AgentStudy, folder: AgentFolder) -> list[str]:
+    """The given files that differ from those that were locked, or are missing there."""
     pairs = ((place, folder.study), (place.parent / study.bank, folder.folder / study.bank))
-    return all(given.exists() and copy.exists() and _same(given, copy) for given, copy in pairs)
+    return [
+        given.name for given, copy in pairs if not (given.exists() and copy.exists() and _same(given, copy))
+    ]
 
 
 def _same(one: Path, other: Path) -> bool:

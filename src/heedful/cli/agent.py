@@ -114,7 +114,7 @@ def run(
         play = _locked_run(study, environment, data)
     else:
         policy = _policy(arm, threshold, margin, budget, cooldown)
-        _refuse_idle_options(context, arm, recall, url)
+        _refuse_idle_options(context, arm, recall, bank, url)
         settings = RecallSettings(method=recall, threshold=similarity, limit=limit, placement=placement)
         entries = _entries(bank, store) if arm not in WITHOUT_MEMORY else []
         opened = _open_model(
@@ -313,8 +313,8 @@ def _example(world: "Environment", acting: "ActingSettings", steps: int) -> "tup
     return asyncio.run(search)
 
 
-def _refuse_idle_options(context: typer.Context, arm: str, recall: str, url: str | None) -> None:
-    """Refuse options that the arm, the recall method or the endpoint ignores."""
+def _refuse_idle_options(context: typer.Context, arm: str, recall: str, bank: str, url: str | None) -> None:
+    """Refuse options that the arm, the recall method, the bank or the endpoint ignores."""
     refuse_idle_model_options(context, url)
     if arm in WITHOUT_MEMORY:
         idle = ("bank", "recall", "similarity", "limit", "placement", "store")
@@ -325,6 +325,8 @@ def _refuse_idle_options(context: typer.Context, arm: str, recall: str, url: str
         refuse_idle(context, ("margin",), f"with --arm {arm}")
     if recall == "bm25":
         refuse_idle(context, ("similarity",), "with --recall bm25")
+    if Path(bank).is_file():
+        refuse_idle(context, ("store",), "with --bank FILE, which is not in a store")
 
 
 def _warn_of_memory(entries: "Sequence[Entry]", bank: str, model: "Model") -> None:
