@@ -74,6 +74,16 @@ def test_an_episode_outside_the_sides_is_refused(world: TextWorldExpress) -> Non
         world.reset(5_000)
 
 
+@needs_java
+def test_parameters_that_the_package_cannot_use_are_refused() -> None:
+    broken = TextWorldExpress(TextWorldSettings(game="twc", parameters="numLocations=abc"))
+    try:
+        with pytest.raises(UsageError, match="cannot play twc with the parameters 'numLocations=abc'"):
+            broken.reset(0)
+    finally:
+        broken.close()
+
+
 def test_an_unknown_game_is_refused_before_java_starts() -> None:
     with pytest.raises(UsageError, match="there is no game 'chess'"):
         TextWorldExpress(TextWorldSettings(game="chess"))

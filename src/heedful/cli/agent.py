@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -136,12 +136,13 @@ def run(
         )
         if arm not in WITHOUT_MEMORY:
             _warn_of_memory(entries, bank, opened)
-    with ExitStack() as stack:
-        stack.callback(close_world, play.world)
+    try:
         watch = (lambda step: None) if json else _print_step
         seed = _first_test_episode(play.world) if goal is None else goal
         with redirect_stdout(sys.stderr) if json else nullcontext():  # an environment may print
             played = asyncio.run(play_once(replace(play, branch=branch), seed, watch))
+    finally:
+        close_world(play.world)
     if json:
         print_json(played.fields)
     else:
