@@ -24,7 +24,7 @@ from heedful.memory.bank import RECALL_METHODS, WITHOUT_THRESHOLD, MemoryBank
 from heedful.memory.formats import read_entries
 from heedful.ports import Environment, Source
 from heedful.protocol.deciding_code import PACKAGE
-from heedful.protocol.idle_settings import idle_model_settings
+from heedful.protocol.idle_settings import idle_model_settings, refuse_idle_keys
 from heedful.protocol.study import FOLDER_NAME, ModelSettings, Positive, is_folder_name, refuse_infinite
 from heedful.protocol.workspace import read_json, write_json
 from heedful.sources import MemorySource
@@ -131,8 +131,7 @@ def read_agent_study(file: Path) -> AgentStudy:
     if study.recall.method not in RECALL_METHODS:
         known = ", ".join(RECALL_METHODS)
         raise UsageError(f"{file}: [recall] method is {study.recall.method!r}; choose one of {known}")
-    for key, reason in _idle(study, given):
-        raise UsageError(f"{file}: {key} has no effect {reason}; leave it out")
+    refuse_idle_keys(_idle(study, given), file)
     if Path(study.bank).name != study.bank:
         raise UsageError(f"{file}: the bank {study.bank!r} is not next to the study file: put it there")
     return study

@@ -1,7 +1,7 @@
 """Refuse settings of a study file that have no effect: their author expects one."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,12 @@ FOR_ENDPOINTS = ("model", "timeout")
 
 def refuse_idle_settings(study: Study, file: Path) -> None:
     """Raise `UsageError` that names the first setting without effect."""
-    tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    for key, reason in _idle(study, tables):
+    refuse_idle_keys(_idle(study, tomllib.loads(file.read_text(encoding="utf-8"))), file)
+
+
+def refuse_idle_keys(idle: Iterable[tuple[str, str]], file: Path) -> None:
+    """Raise `UsageError` about the first of these keys, each with the reason why it has no effect."""
+    for key, reason in idle:
         raise UsageError(f"{file}: {key} has no effect {reason}; leave it out")
 
 
