@@ -154,6 +154,9 @@ def test_a_locked_study_acts_again_and_its_branches_are_evidence(
     notes = tmp_path / "notes.txt"
     notes.write_text("Mugs are on the second shelf.")
     assert heedful("bank", "import", str(notes), "--bank", "other").code == 0
+    again = heedful("govern", "--study", folder, "--bank", "hints", "--leave-groups-out")
+    assert (again.code, again.err.count("\n")) == (2, 1)
+    assert "is a study of agents" in again.err
     foreign = heedful("govern", "--study", folder, "--bank", "other")
     assert (foreign.code, "has none of the entries" in foreign.err) == (2, True)
 

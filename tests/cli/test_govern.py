@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,12 +196,19 @@ def server() -> Iterator[FaultyServer]:
 @pytest.fixture
 def desks(heedful: Heedful, tmp_path: Path, server: FaultyServer) -> str:
     """A recorded study in which `trap` spoils eight answers, always together with `calm`."""
+    notes = [{"id": id, "text": text, "kind": "fact"} for id, text in NOTES.items()]
+    return recorded_desks(heedful, tmp_path, server, notes)
+
+
+def recorded_desks(
+    heedful: Heedful, tmp_path: Path, server: FaultyServer, notes: Sequence[Mapping[str, object]]
+) -> str:
+    """The folder of a study with these notes, which are also the bank `notes`."""
     rows = [
         {"id": f"{colour}{n}", "question": f"When does {colour} desk number {n} open?", "answer": "seven"}
         for colour in ("green", "blue")
         for n in range(8)
     ]
-    notes = [{"id": id, "text": text, "kind": "fact"} for id, text in NOTES.items()]
     last = [{"id": "red", "question": "When does the red desk open?", "answer": "seven"}]
     for name, lines in (("fit", rows), ("test", last), ("notes", notes)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -236,6 +243,34 @@ def test_probes_condemn_a_suspect_and_clear_its_companion(heedful: Heedful, desk
     again = heedful(*govern)
     assert "6 of the tasks are probes" in again.out
     assert heedful(*govern, "--json").json["calls"] == 0, "recorded probes are not decoded again"
+
+
+def test_a_group_left_out_is_condemned_by_the_difference(
+    heedful: Heedful, tmp_path: Path, server: FaultyServer
+) -> None:
+    lines = [
+        {"id": id, "text": text, "kind": "fact", "tags": [f"author:{author}"]}
+        for id, text, author in (
+            ("trap1", "The green desk opens at nine.", "eve"),
+            ("trap2", "The blue desk opens at nine.", "eve"),
+            ("calm1", "A green desk is tidy.", "ann"),
+            ("calm2", "A blue desk is tidy.", "ann"),
+        )
+    ]
+    out = recorded_desks(heedful, tmp_path, server, lines)
+    govern = ("govern", "--bank", "notes", "--study", out, "--max-share", "0.5")
+    before = heedful(*govern, "--json").json
+    assert [(one["kind"], one["against"], one["going"]) for one in before["groups"]] == [
+        ("bank", "no memory", False)
+    ]
+    found = heedful(*govern, "--leave-groups-out", "--json").json
+    [eve] = [one for one in found["groups"] if one["going"]]
+    assert (eve["name"], eve["tasks"], eve["hurts"]) == ("eve", 16, 16)
+    assert eve["against"] == "the bank without it"
+    assert {one["entry"] for one in found["going"]} == {"trap1", "trap2"}
+    again = heedful(*govern, "--leave-groups-out", "--apply")
+    assert "author eve retired: 2 entries" in again.out
+    assert "compared with recall without the group" in again.out
 
 
 def test_leave_one_out_examines_the_decisions_of_the_store(
@@ -289,7 +324,8 @@ def test_mistakes_get_one_sentence_and_change_nothing(
     (study / "ledger.jsonl").write_text("")
     one_sentence(heedful("govern", "--bank", "rules", *where), "is empty: run heedful study record")
     one_sentence(heedful("govern", "--bank", "rules", "--confidence", "2"), "between 0 and 1")
-    one_sentence(heedful("govern", "--bank", "rules", "--probe", "5"), "give the folder of a study")
+    for option in (("--probe", "5"), ("--leave-groups-out",)):
+        one_sentence(heedful("govern", "--bank", "rules", *option), "give the folder of a study")
     one_sentence(
         heedful("govern", "--bank", "rules", *where, "--probe", "5", "--rule", "sign"), "use betting"
     )

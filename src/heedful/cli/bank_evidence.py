@@ -33,10 +33,14 @@ class BankEvidence:
     probes: Sequence[Evidence] = ()
     cluster_of: Mapping[str, str] = field(default_factory=dict)
     """From a task to its cluster of equal questions, which counts once."""
+    left_out: Sequence["GroupStanding"] | None = None
+    """The groups, compared with recall without them; None: compared with no memory."""
 
-    def groups(self, bank: str) -> list["GroupStanding"]:
+    def groups(self, bank: str) -> Sequence["GroupStanding"]:
         from heedful.governance.groups import group_standings
 
+        if self.left_out is not None:
+            return self.left_out
         return group_standings(bank, self.entries, self.evidence, self.cluster_of)
 
     def standings(self) -> list["EntryStanding"]:

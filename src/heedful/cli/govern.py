@@ -43,6 +43,13 @@ def govern(
     probe: Annotated[
         int, typer.Option(min=0, help="Recall each suspect on up to N further tasks of the study.")
     ] = 0,
+    leave_groups_out: Annotated[
+        bool,
+        typer.Option(
+            "--leave-groups-out",
+            help="Decode the study's tasks again without each source, author and tag of the bank.",
+        ),
+    ] = False,
     leave_one_out: Annotated[
         bool,
         typer.Option("--leave-one-out", help="Decode decisions again without each entry that shares them."),
@@ -68,12 +75,12 @@ def govern(
     if not apply:
         refuse_idle(context, ("by",), "without --apply")
     if live:
-        idle = ("study", "source", "quarantine", "probe", "leave_one_out", "data")
+        idle = ("study", "source", "quarantine", "probe", "leave_groups_out", "leave_one_out", "data")
         refuse_idle(context, idle, "with --live, which judges the evidence of the store in steps")
     if study is None:
         refuse_idle(context, ("source",), "without --study")
-    if not probe:
-        refuse_idle(context, ("data",), "without --study and --probe")
+    if not (probe or leave_groups_out):
+        refuse_idle(context, ("data",), "without --study and --probe or --leave-groups-out")
     terms = RetirementTerms(
         rule=_chosen_rule(rule, study, probe),
         confidence=confidence,
@@ -82,7 +89,7 @@ def govern(
         own_outcomes=True,
         credit_command=_credit_command(bank, study, source),
     )
-    _refuse_misplaced(study, probe, leave_one_out)
+    _refuse_misplaced(study, probe, leave_groups_out, leave_one_out)
     opened = open_known_store(store)
     require_bank(opened, bank)
     if live:
@@ -90,9 +97,14 @@ def govern(
         return
     known = read_bank_evidence(opened, bank, study, source)
     calls = 0
+    if study is not None and (probe or leave_groups_out):
+        _refuse_agents(study)
+    if study is not None and leave_groups_out:
+        known, calls = _with_groups_left_out(known, bank, (study, source or bank, data))
     if study is not None and probe:
-        known, calls = _with_probes(known, terms, bank, (study, source or bank, data), probe)
-    elif leave_one_out:
+        known, probe_calls = _with_probes(known, terms, bank, (study, source or bank, data), probe)
+        calls += probe_calls
+    if leave_one_out:
         known = _with_credit(known, terms, bank, opened)
     reviewed = _review(known, terms, bank)
     if apply:
@@ -143,13 +155,27 @@ def _chosen_rule(rule: RuleName, study: Path | None, probe: int) -> str:
     return "sign" if study is not None and not probe else "betting"
 
 
-def _refuse_misplaced(study: Path | None, probe: int, leave_one_out: bool) -> None:
-    if probe and study is None:
-        raise UsageError("--probe needs tasks with known answers: give the folder of a study with --study")
+def _refuse_misplaced(study: Path | None, probe: int, leave_groups_out: bool, leave_one_out: bool) -> None:
+    for option, given in (("--probe", probe), ("--leave-groups-out", leave_groups_out)):
+        if given and study is None:
+            raise UsageError(
+                f"{option} needs tasks with known answers: give the folder of a study with --study"
+            )
     if leave_one_out and study is not None:
         raise UsageError(
             "--leave-one-out examines recorded decisions; for a study, run heedful study credit and then "
             "heedful govern --study"
+        )
+
+
+def _refuse_agents(study: Path) -> None:
+    from heedful.agents.agent_evidence import is_agent_study
+    from heedful.agents.agent_workspace import AgentFolder
+
+    if is_agent_study(AgentFolder(study)):
+        raise UsageError(
+            f"{study} is a study of agents, whose tasks cannot be decoded again one by one: "
+            "leave out --probe and --leave-groups-out"
         )
 
 
@@ -163,6 +189,21 @@ def _review(known: BankEvidence, terms: "RetirementTerms", bank: str) -> "Retire
     from heedful.governance.retire import review
 
     return review(known.standings(), terms, known.groups(bank))
+
+
+def _with_groups_left_out(
+    known: BankEvidence, bank: str, place: tuple[Path, str, Path | None]
+) -> tuple[BankEvidence, int]:
+    """The evidence with groups compared with recall without them, and the number of model calls."""
+    from heedful.cli.study_experiments import open_experiment
+    from heedful.experiments.group_effects import leave_groups_out
+
+    study, source, data = place
+    with open_experiment("without", study, data, None, source) as experiment:
+        effects = asyncio.run(
+            leave_groups_out(experiment, bank, known.entries, known.evidence, known.cluster_of)
+        )
+    return replace(known, left_out=effects.groups), effects.calls
 
 
 def _with_probes(

@@ -74,6 +74,7 @@ def print_live(reviewed: "LiveReview", bank: str, applied: bool) -> None:
 def _group_fields(one: "GroupCondemnation") -> dict[str, Any]:
     return {
         **group_fields(one.group, one.utilities),
+        "against": "the bank without it" if one.group.left_out else "no memory",
         "bound": one.judgement.bound,
         "p_value": one.judgement.p_value,
         "going": one.going,

@@ -52,7 +52,9 @@ def review_groups(
         if not problem:
             leaving |= active
         blamed |= group.ids
-        reason = f"{judgement.reason}; stays: {problem}" if problem else judgement.reason
+        reason = judgement.reason
+        reason += "; compared with recall without the group" if group.left_out else ""
+        reason += f"; stays: {problem}" if problem else ""
         condemned.append(
             GroupCondemnation(
                 group=group, utilities=utilities, judgement=judgement, going=not problem, reason=reason

@@ -15,6 +15,8 @@ from heedful.types import Entry, Evidence
 GroupKind = Literal["bank", "source", "author", "tag"]
 AUTHOR = "author:"
 """A tag that begins so names who wrote the entry."""
+LEAST_ENTRIES = 2
+"""A group is judged if this many of its entries were recalled; a single entry is judged as an entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,10 @@ class GroupStanding:
     name: str
     entries: tuple[Entry, ...]
     outcomes: tuple[RecallOutcome, ...]
-    """Passes that recalled entries of the group and no other, the first in each cluster of tasks."""
+    """Passes that recalled entries of the group and no other, the first in each cluster of tasks. If the
+    group was left out: passes that recalled any of its entries."""
+    left_out: bool = False
+    """Whether utilities compare with recall from the bank without the group, instead of no memory."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -51,16 +56,18 @@ def group_standings(
     """
     outcomes = recall_outcomes(evidence, cluster_of)
     groups: dict[frozenset[str], GroupStanding] = {}
-    for kind, name, members in _groups(bank, [entry for entry in entries if entry.state != "retired"]):
+    for kind, name, members in named_groups(bank, entries):
         own = _own_outcomes(members, outcomes)
-        if len({entry for outcome in own for entry in outcome.entries}) >= 2:
+        if len({entry for outcome in own for entry in outcome.entries}) >= LEAST_ENTRIES:
             group = GroupStanding(kind=kind, name=name, entries=tuple(members), outcomes=own)
             groups.setdefault(group.ids, group)
     return sorted(groups.values(), key=lambda group: len(group.entries))
 
 
-def _groups(bank: str, entries: Sequence[Entry]) -> Iterator[tuple[GroupKind, str, list[Entry]]]:
-    yield "bank", bank, list(entries)
+def named_groups(bank: str, entries: Sequence[Entry]) -> Iterator[tuple[GroupKind, str, list[Entry]]]:
+    """The groups of the entries that are not retired, the widest kind first."""
+    entries = [entry for entry in entries if entry.state != "retired"]
+    yield "bank", bank, entries
     for name in sorted({entry.source for entry in entries} - {""}):
         yield "source", name, [entry for entry in entries if entry.source == name]
     tags = sorted({tag for entry in entries for tag in entry.tags}, key=_author_first)
