@@ -7,11 +7,12 @@ import pytest
 
 from heedful import arms
 from heedful.agents.agent_arms import shadow_policy
-from heedful.agents.agent_evidence import branch_evidence, read_agent_evidence
+from heedful.agents.agent_evidence import branch_evidence, is_agent_study, read_agent_evidence
 from heedful.agents.agent_fit import BRANCH, SHADOW
 from heedful.agents.agent_workspace import AgentFolder
 from heedful.agents.episode_record import EpisodeRecord
 from heedful.errors import UsageError
+from heedful.protocol.line_file import pack
 from tests.agents.making import BLUE_HINT, played
 
 
@@ -43,6 +44,14 @@ def test_only_sound_branches_of_the_fit_side_count() -> None:
     assert not list(branch_evidence([other]))
     assert not list(branch_evidence([base, replace(other, side="test")]))
     assert not list(branch_evidence([base, replace(other, end="model")]))
+
+
+def test_a_packed_study_is_still_a_study_of_agents(tmp_path: Path) -> None:
+    folder = AgentFolder(tmp_path)
+    assert not is_agent_study(folder)
+    folder.episodes.write_text("{}\n")
+    pack(folder.episodes)
+    assert is_agent_study(folder)
 
 
 def test_a_study_without_branches_is_refused(tmp_path: Path) -> None:

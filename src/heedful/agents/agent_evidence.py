@@ -8,11 +8,12 @@ from heedful.agents.agent_workspace import AgentFolder, newest
 from heedful.agents.episode_record import EpisodeRecord
 from heedful.agents.row_file import RowFile
 from heedful.errors import UsageError
+from heedful.protocol.line_file import has_lines
 from heedful.types import Evidence
 
 
 def is_agent_study(folder: AgentFolder) -> bool:
-    return folder.episodes.is_file()
+    return has_lines(folder.episodes)
 
 
 def read_agent_evidence(folder: AgentFolder) -> list[Evidence]:
