@@ -2,7 +2,7 @@
 
     python benchmarks/reproduce.py            # fail on any difference
     python benchmarks/reproduce.py --pages    # only the pages, from the published reports
-    python benchmarks/reproduce.py --write    # write reports, tables and figure
+    python benchmarks/reproduce.py --write    # write reports, tables and figures
 
 It needs no data, no model and no network. First every report is rebuilt from its ledger and lock. Then each
 block between `<!-- table: NAME -->` and `<!-- end -->` is compared with the table of that name. Tables that
@@ -42,12 +42,15 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "loop": experiments.loop_table,
     "loop-test": experiments.loop_test_table,
     "counterfactual": experiments.counterfactual_table,
+    "counterfactual-asdiv": experiments.counterfactual_asdiv_table,
     "controls": experiments.controls_table,
     "labels": experiments.labels_table,
     "separability": mechanism.separability_table,
     "bins": mechanism.bins_table,
     "groups": governance.groups_table,
     "retired": governance.effect_table,
+    "author": governance.author_table,
+    "poisoned": governance.poisoned_table,
 }
 REPORT_FILES = ("report.json", "report.md", "report.tex")
 ARMS = "arms-"
@@ -104,8 +107,8 @@ def changed_pages() -> Iterator[str]:
         for old, new in zip(BLOCK.finditer(before), BLOCK.finditer(after), strict=True):
             if old[0] != new[0]:
                 yield f"{page.relative_to(ROOT)}: the table {old['name']} is not what the ledgers say"
-    if figure.drawn_digest() != figure.numbers_digest():
-        yield f"{figure.FILE.relative_to(ROOT)} was drawn from other numbers"
+    for unit in figure.outdated_figures():
+        yield f"{figure.FILES[unit].relative_to(ROOT)} was drawn from other numbers"
 
 
 def size_problem() -> Iterator[str]:
@@ -120,8 +123,8 @@ def write_all(pages_only: bool) -> None:
             write_study_report(study)
     for page in PAGES:
         page.write_text(rebuilt(page), encoding="utf-8")
-    if figure.drawn_digest() != figure.numbers_digest():
-        figure.write_figure()
+    for unit in figure.outdated_figures():
+        figure.write_figure(unit)
 
 
 def main() -> None:
@@ -139,7 +142,7 @@ def main() -> None:
         print(problem, file=sys.stderr)
     if problems:
         raise SystemExit(f"differences: {len(problems)}; python benchmarks/reproduce.py --write updates them")
-    print(f"{len(studies())} reports, the tables and the figure are what the ledgers say")
+    print(f"{len(studies())} reports, the tables and the figures are what the ledgers say")
 
 
 if __name__ == "__main__":

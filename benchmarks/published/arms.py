@@ -10,6 +10,7 @@ from published.cells import (
     best_always,
     gain,
     known_report,
+    newest_study,
     report,
     right,
     span,
@@ -71,7 +72,7 @@ def side_by_side(cells: Mapping[str, Mapping[str, str]], studies: Mapping[str, s
 
 def summary_table() -> str:
     """The table of README.md: rows never asked before, where they are recorded."""
-    studies = {b: f"{b}-new" if report(f"{b}-new") else f"{b}-value" for b in BENCHMARKS}
+    studies = {benchmark: newest_study(benchmark) for benchmark in BENCHMARKS}
     rows: dict[str, dict[str, str]] = {}
     for benchmark, study in studies.items():
         found = known_report(study)
@@ -139,13 +140,13 @@ def lead_table() -> str:
 
 def price_table() -> str:
     """The value policy of each lock at other prices of a call."""
-    prices = sorted({point["cost"] for point in known_report("svamp-value")["frontier"]})
-    rows: dict[str, dict[str, str]] = {f"λ = {price:g}": {} for price in prices}
-    for benchmark in BENCHMARKS:
-        for point in known_report(f"{benchmark}-value")["frontier"]:
+    studies = {benchmark: newest_study(benchmark) for benchmark in BENCHMARKS}
+    rows: dict[str, dict[str, str]] = {}
+    for benchmark, study in studies.items():
+        for point in known_report(study)["frontier"]:
             if point["family"] == "value":
-                rows[f"λ = {point['cost']:g}"][benchmark] = gain(point)
-    return side_by_side(rows)
+                rows.setdefault(f"λ = {point['cost']:g}", {})[benchmark] = gain(point)
+    return side_by_side(rows, studies)
 
 
 def matched_table() -> str:

@@ -29,6 +29,11 @@ def known_report(study: str) -> Fields:
     return found
 
 
+def newest_study(benchmark: str) -> str:
+    """The study of a benchmark on rows never asked before, once it has a report; else the earlier one."""
+    return f"{benchmark}-new" if report(f"{benchmark}-new") else f"{benchmark}-value"
+
+
 @cache
 def study_data(study: str) -> StudyData:
     return read_study_data(Workspace(RESULTS / study))

@@ -57,20 +57,33 @@ def loop_test_table() -> str:
 
 
 def counterfactual_table() -> str:
-    """Entries repaired and corrupted, recalls held fixed."""
-    found = _experiment("svamp/counterfactual/worked-test.json")
+    """SVAMP's worked exemplars repaired and corrupted, recalls held fixed."""
     labels = {"always": "worked exemplars in every prompt", "heedful": "heedful, the locked policy"}
+    return _edits_table("svamp/counterfactual/worked-test.json", labels)
+
+
+def counterfactual_asdiv_table() -> str:
+    """ASDiv's exemplars corrupted, recalls held fixed."""
+    labels = {"always": "exemplars in every prompt", "heedful": "heedful, the locked value policy"}
+    return _edits_table("asdiv-value/counterfactual/exemplar-test.json", labels)
+
+
+def _edits_table(path: str, labels: Fields) -> str:
+    found = _experiment(path)
+    edits = {"decoded again": "again", "repaired, change": "repair", "corrupted, change": "corrupt"}
+    if not found["repaired"]:
+        del edits["repaired, change"]
     rows = []
     for name, label in labels.items():
         arm = found["arms"][name]
-        changes = [span(arm["change"][f"fixed-{edit}"]) for edit in ("again", "repair", "corrupt")]
+        changes = [span(arm["change"][f"fixed-{edit}"]) for edit in edits.values()]
         hits = arm["hits"]
         counts = f"{hits['helps']} / {hits['hurts']}"
         p = f"{arm['localised_p']:.2g}"
         rows.append((label, percent(arm["original"]["value"]), *changes, span(hits["change"]), counts, p))
-    head = ("", "original", "decoded again", "repaired, change", "corrupted, change")
-    hit = f"repair − corrupt on the {found['hits']} rows"
-    return table((*head, hit, "helps / hurts", "randomisation p"), rows)
+    against = "repair" if found["repaired"] else "original"
+    hit = f"{against} − corrupt on the {found['hits']} rows"
+    return table(("", "original", *edits, hit, "helps / hurts", "randomisation p"), rows)
 
 
 def controls_table() -> str:

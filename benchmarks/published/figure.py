@@ -1,14 +1,15 @@
-"""The figure of README.md: accuracy against calls on the three arithmetic benchmarks."""
+"""The figures: accuracy against calls, and against tokens, on the three arithmetic benchmarks."""
 
 from io import StringIO
 
 from heedful.report.svg import BLUE, GREEN, GREY, ORANGE, PURPLE, SETTINGS
 from heedful.types import digest_of
-from published.cells import BENCHMARKS, RESULTS, best_always, calls_of, known_report
+from published.cells import BENCHMARKS, RESULTS, Fields, best_always, calls_of, known_report, newest_study
 
-FILE = RESULTS / "frontier.svg"
+FILES = {"calls": RESULTS / "frontier.svg", "tokens": RESULTS / "frontier-tokens.svg"}
+"""By the unit of cost."""
 Point = tuple[str, float, float]
-"""A label, calls per question, and the share of right answers in percent."""
+"""A label, the cost per question, and the share of right answers in percent."""
 LINES = {"value": (BLUE, "o-", "heedful, by the price of a call"), "prior": (GREEN, "s--", "its prior alone")}
 MARKS = {
     "no memory": (GREY, "o"),
@@ -19,13 +20,13 @@ MARKS = {
 }
 
 
-def numbers() -> dict[str, dict[str, list[Point]]]:
+def numbers(unit: str) -> dict[str, dict[str, list[Point]]]:
     """Everything that is drawn, by benchmark: the lines, and the points."""
-    return {benchmark: _numbers(benchmark) for benchmark in BENCHMARKS}
+    return {benchmark: _numbers(benchmark, unit) for benchmark in BENCHMARKS}
 
 
-def _numbers(benchmark: str) -> dict[str, list[Point]]:
-    found = known_report(f"{benchmark}-value")
+def _numbers(benchmark: str, unit: str) -> dict[str, list[Point]]:
+    found = known_report(newest_study(benchmark))
     arms = found["arms"]
     named = {
         "no memory": "baseline",
@@ -36,26 +37,35 @@ def _numbers(benchmark: str) -> dict[str, list[Point]]:
     }
     lines: dict[str, list[Point]] = {family: [] for family in LINES}
     for point in found["frontier"]:
-        lines[point["family"]].append((f"λ = {point['cost']:g}", *_at(point)))
-    return {**lines, "points": [(label, *_at(arms[name])) for label, name in named.items()]}
+        lines[point["family"]].append((f"λ = {point['cost']:g}", *_at(point, unit)))
+    return {
+        **lines,
+        "points": [(label, *_at(arms[arm], unit)) for label, arm in named.items() if arm in arms],
+    }
 
 
-def _at(arm: dict[str, float]) -> tuple[float, float]:
-    return round(calls_of(arm), 4), round(100 * arm["accuracy"], 3)
+def _at(arm: Fields, unit: str) -> tuple[float, float]:
+    cost = calls_of(arm) if unit == "calls" else arm["tokens_per_task"]
+    return round(cost, 4), round(100 * arm["accuracy"], 3)
 
 
-def numbers_digest() -> str:
-    return digest_of(numbers())
+def numbers_digest(unit: str) -> str:
+    return digest_of(numbers(unit))
 
 
-def drawn_digest() -> str:
+def drawn_digest(unit: str) -> str:
     """The digest of the numbers in the published figure; empty if there is none."""
-    text = FILE.read_text(encoding="utf-8") if FILE.exists() else ""
+    text = FILES[unit].read_text(encoding="utf-8") if FILES[unit].exists() else ""
     return text.partition("<!-- numbers ")[2].partition(" -->")[0]
 
 
-def write_figure() -> None:
-    """Draw the figure; a comment in the file has the digest of its numbers."""
+def outdated_figures() -> list[str]:
+    """The units whose published figure was drawn from other numbers."""
+    return [unit for unit in FILES if drawn_digest(unit) != numbers_digest(unit)]
+
+
+def write_figure(unit: str) -> None:
+    """Draw a figure; a comment in its file has the digest of its numbers."""
     from matplotlib import style
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -63,20 +73,20 @@ def write_figure() -> None:
     with style.context(["default", {**SETTINGS, "svg.hashsalt": "frontier"}]):
         figure = Figure(figsize=(10.2, 3.9))
         canvas = FigureCanvasSVG(figure)
-        for place, (benchmark, drawn) in enumerate(numbers().items(), start=1):
+        for place, (benchmark, drawn) in enumerate(numbers(unit).items(), start=1):
             axes = figure.add_subplot(1, 3, place)
             for family, (colour, line, label) in LINES.items():
-                _, calls, right = zip(*drawn[family], strict=True)
-                axes.plot(calls, right, line, color=colour, markersize=4, label=label)
-            for label, calls, right in drawn["points"]:
+                _, costs, rights = zip(*drawn[family], strict=True)
+                axes.plot(costs, rights, line, color=colour, markersize=4, label=label)
+            for label, cost, right in drawn["points"]:
                 colour, marker = MARKS[label]
-                axes.plot(calls, right, marker, color=colour, markersize=9, label=label, linestyle="none")
+                axes.plot(cost, right, marker, color=colour, markersize=9, label=label, linestyle="none")
             axes.set_title(BENCHMARKS[benchmark])
-            axes.set_xlabel("calls per question")
+            axes.set_xlabel(f"{unit} per question")
         figure.axes[0].set_ylabel("right, %")
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)
         text = StringIO()
         canvas.print_svg(text, metadata={"Date": None, "Creator": None})
-    svg = text.getvalue().replace("<svg ", f"<!-- numbers {numbers_digest()} -->\n<svg ", 1)
-    FILE.write_text(svg, encoding="utf-8")
+    svg = text.getvalue().replace("<svg ", f"<!-- numbers {numbers_digest(unit)} -->\n<svg ", 1)
+    FILES[unit].write_text(svg, encoding="utf-8")
