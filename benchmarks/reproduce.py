@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from published import agents, arms, experiments, figure, governance, mechanism, overview
+from published import agents, arms, curves, experiments, frontier, governance, mechanism, overview
 from published.cells import RESULTS
+from published.drawing import PublishedFigure
 
 from heedful.agents.agent_report import write_agent_report
 from heedful.agents.agent_workspace import AgentFolder, open_agent_folder, read_entry_texts
@@ -76,6 +77,10 @@ def rebuilt(page: Path) -> str:
     return BLOCK.sub(lambda block: f"{block[1]}{table_named(block['name'])}\n{block[3]}", text)
 
 
+def figures() -> list[PublishedFigure]:
+    return [*frontier.frontier_figures(), curves.labels_figure()]
+
+
 def studies() -> list[Path]:
     return sorted(file.parent for file in RESULTS.glob("*/report.json"))
 
@@ -107,8 +112,9 @@ def changed_pages() -> Iterator[str]:
         for old, new in zip(BLOCK.finditer(before), BLOCK.finditer(after), strict=True):
             if old[0] != new[0]:
                 yield f"{page.relative_to(ROOT)}: the table {old['name']} is not what the ledgers say"
-    for unit in figure.outdated_figures():
-        yield f"{figure.FILES[unit].relative_to(ROOT)} was drawn from other numbers"
+    for figure in figures():
+        if figure.outdated:
+            yield f"{figure.file.relative_to(ROOT)} was drawn from other numbers"
 
 
 def size_problem() -> Iterator[str]:
@@ -123,8 +129,9 @@ def write_all(pages_only: bool) -> None:
             write_study_report(study)
     for page in PAGES:
         page.write_text(rebuilt(page), encoding="utf-8")
-    for unit in figure.outdated_figures():
-        figure.write_figure(unit)
+    for figure in figures():
+        if figure.outdated:
+            figure.write()
 
 
 def main() -> None:
