@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from published import agents, arms, curves, experiments, frontier, governance, mechanism, overview
+from published import agents, arms, curves, experiments, frontier, goals, governance, mechanism, overview
 from published.cells import RESULTS
 from published.drawing import PublishedFigure
 
@@ -38,6 +38,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "lead": arms.lead_table,
     "price": arms.price_table,
     "matched": arms.matched_table,
+    "goals": goals.goals_table,
     "paper": arms.paper_table,
     "paper-answers": arms.paper_answers_table,
     "loop": experiments.loop_table,
