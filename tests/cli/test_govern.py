@@ -269,8 +269,15 @@ def test_a_group_left_out_is_condemned_by_the_difference(
     assert eve["against"] == "the bank without it"
     assert {one["entry"] for one in found["going"]} == {"trap1", "trap2"}
     again = heedful(*govern, "--leave-groups-out", "--apply")
+    assert "left out: author ann, author eve; 0 calls" in again.err
     assert "author eve retired: 2 entries" in again.out
     assert "compared with recall without the group" in again.out
+
+
+def test_a_bank_without_narrower_groups_says_that_nothing_is_left_out(heedful: Heedful, desks: str) -> None:
+    done = heedful("govern", "--bank", "notes", "--study", desks, "--leave-groups-out")
+    assert done.code == 0
+    assert "bank notes has no source, author or tag of two recalled entries or more to leave out" in done.err
 
 
 def test_leave_one_out_examines_the_decisions_of_the_store(

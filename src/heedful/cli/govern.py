@@ -203,6 +203,11 @@ def _with_groups_left_out(
         effects = asyncio.run(
             leave_groups_out(experiment, bank, known.entries, known.evidence, known.cluster_of)
         )
+    names = [f"{group.kind} {group.name}" for group in effects.groups if group.left_out]
+    if names:
+        say(f"left out: {', '.join(names)}; {counted(effects.calls, 'call')}")
+    else:
+        say(f"bank {bank} has no source, author or tag of two recalled entries or more to leave out")
     return replace(known, left_out=effects.groups), effects.calls
 
 
