@@ -1,12 +1,16 @@
 """Small values for tests."""
 
-from collections.abc import Sequence
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from heedful.models.scripted import Reply, ScriptedModel, spoken
 from heedful.protocol.ledger import Pass
-from heedful.protocol.setup import StudySetup
-from heedful.protocol.workspace import Workspace
+from heedful.protocol.setup import StudySetup, prepare
+from heedful.protocol.workflow import record
+from heedful.protocol.workspace import Workspace, open_workspace
 from heedful.records import PassRecord
 from heedful.types import Audience, Decode, Entry, Prompt, Recall, Side, Spec, Task, TreeEnsemble
 
@@ -43,6 +47,23 @@ def ledger_row(
     """A row of a ledger, decoded unless its record says otherwise."""
     fields = {"prompt": "p", "model": "m", "status": "decoded", **record}
     return Pass(side=side, seed=seed, task=task, right=right, record=PassRecord(source=source, **fields))
+
+
+def record_study(
+    folder: Path,
+    study: str,
+    files: Mapping[str, Sequence[Mapping[str, object]]],
+    reply: Callable[[Prompt], Reply],
+) -> RecordedStudy:
+    """A study with these questions and entries by the name of their file, its fit side recorded."""
+    for name, lines in files.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "s.toml").write_text(study)
+    space = open_workspace(folder / "s.toml", folder / "out")
+    setup = prepare(space.study, None)
+    model = ScriptedModel(script=reply)
+    asyncio.run(record(space, setup, model, "fit", lambda progress: None))
+    return space, setup, model
 
 
 def stump(features: tuple[str, ...], name: str, at: float, low: float, high: float) -> TreeEnsemble:

@@ -13,10 +13,9 @@ from heedful.models.scripted import Reply
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.setup import prepare
 from heedful.protocol.workflow import record
-from heedful.protocol.workspace import open_workspace
 from heedful.report.pages.credit_page import credit_page
 from heedful.types import Prompt
-from tests.making import RecordedStudy
+from tests.making import RecordedStudy, record_study
 
 STUDY = """
 name = "desk"
@@ -49,19 +48,12 @@ def reply(prompt: Prompt) -> Reply:
 
 @pytest.fixture
 def study(tmp_path: Path) -> RecordedStudy:
-    for name, words in (("q", ("red", "blue", "green")), ("t", ("black",))):
-        rows = [
-            {"id": word, "question": f"When does the {word} desk open?", "answer": "seven"} for word in words
-        ]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked, last = (
+        [{"id": word, "question": f"When does the {word} desk open?", "answer": "seven"} for word in words]
+        for words in (("red", "blue", "green"), ("black",))
+    )
     notes = [{"id": id, "text": text, "kind": "fact"} for id, text in NOTES.items()]
-    (tmp_path / "notes.jsonl").write_text("".join(json.dumps(note) + "\n" for note in notes))
-    (tmp_path / "s.toml").write_text(STUDY)
-    space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
-    setup = prepare(space.study, None)
-    model = ScriptedModel(script=reply)
-    asyncio.run(record(space, setup, model, "fit", lambda progress: None))
-    return space, setup, model
+    return record_study(tmp_path, STUDY, {"q": asked, "t": last, "notes": notes}, reply)
 
 
 def test_a_row_on_which_nothing_was_recalled_is_no_outcome_of_memory(study: RecordedStudy) -> None:

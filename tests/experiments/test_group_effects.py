@@ -1,13 +1,11 @@
 """A group that hides behind the entries it is recalled with shows when it is left out."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from heedful import ScriptedModel
 from heedful.experiments.group_effects import GroupEffects, leave_groups_out
 from heedful.experiments.study_evidence import evidence_table, study_evidence
 from heedful.experiments.variant import Experiment
@@ -17,12 +15,9 @@ from heedful.governance.terms import RetirementTerms
 from heedful.models.scripted import Reply
 from heedful.protocol.harm import certifying_tasks
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.setup import prepare
 from heedful.protocol.table import read_table
-from heedful.protocol.workflow import record
-from heedful.protocol.workspace import open_workspace
 from heedful.types import Prompt
-from tests.making import RecordedStudy
+from tests.making import RecordedStudy, record_study
 
 STUDY = """
 name = "desk"
@@ -62,14 +57,7 @@ def recorded(folder: Path, settings: str = "", calm: Sequence[Note] = CALM) -> R
     ]
     last = [{"id": "t", "question": "When does red desk number 1 open?", "answer": "seven"}]
     notes = [{"id": id, "text": text, "kind": "fact", "tags": [tag]} for id, text, tag in (*TRAPS, *calm)]
-    for name, lines in (("q", rows), ("t", last), ("notes", notes)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "s.toml").write_text(STUDY + settings)
-    space = open_workspace(folder / "s.toml", folder / "out")
-    setup = prepare(space.study, None)
-    model = ScriptedModel(script=reply)
-    asyncio.run(record(space, setup, model, "fit", lambda progress: None))
-    return space, setup, model
+    return record_study(folder, STUDY + settings, {"q": rows, "t": last, "notes": notes}, reply)
 
 
 @pytest.fixture

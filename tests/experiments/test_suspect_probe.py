@@ -1,23 +1,18 @@
 """Suspects are recalled on purpose, on the nearest fit tasks that did not recall them."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
 
-from heedful import ScriptedModel
 from heedful.experiments.suspect_probe import ProbeResult, probe_suspects
 from heedful.experiments.variant import Experiment
 from heedful.models.scripted import Reply
 from heedful.protocol.harm import certifying_tasks
 from heedful.protocol.ledger import Ledger
-from heedful.protocol.setup import prepare
 from heedful.protocol.table import read_table
-from heedful.protocol.workflow import record
-from heedful.protocol.workspace import open_workspace
 from heedful.types import Prompt
-from tests.making import RecordedStudy
+from tests.making import RecordedStudy, record_study
 
 STUDY = """
 name = "desk"
@@ -47,14 +42,7 @@ def recorded(folder: Path, settings: str = "") -> RecordedStudy:
     rows = [{"id": id, "question": text, "answer": "seven"} for id, text in QUESTIONS.items()]
     last = [{"id": "t", "question": "When does the black door open?", "answer": "seven"}]
     notes = [{"id": id, "text": text, "kind": "fact"} for id, text in NOTES.items()]
-    for name, lines in (("q", rows), ("t", last), ("notes", notes)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "s.toml").write_text(STUDY + settings)
-    space = open_workspace(folder / "s.toml", folder / "out")
-    setup = prepare(space.study, None)
-    model = ScriptedModel(script=reply)
-    asyncio.run(record(space, setup, model, "fit", lambda progress: None))
-    return space, setup, model
+    return record_study(folder, STUDY + settings, {"q": rows, "t": last, "notes": notes}, reply)
 
 
 @pytest.fixture
