@@ -29,6 +29,11 @@ def known_report(study: str) -> Fields:
     return found
 
 
+def published(path: str) -> Any:
+    """The content of a JSON file of the results: of an experiment, or of a script in benchmarks/."""
+    return json.loads((RESULTS / path).read_text(encoding="utf-8"))
+
+
 def newest_study(benchmark: str) -> str:
     """The study of a benchmark on rows never asked before, once it has a report; else the earlier one."""
     return f"{benchmark}-new" if report(f"{benchmark}-new") else f"{benchmark}-value"

@@ -1,11 +1,10 @@
 """Curves of sensitivity: the gain by the number of graded rows."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from heedful.report.svg import BLUE, ORANGE
-from published.cells import BENCHMARKS, RESULTS
+from published.cells import BENCHMARKS, RESULTS, published
 from published.drawing import PublishedFigure
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def labels_figure() -> PublishedFigure:
 def _numbers() -> Numbers:
     """The curve that `benchmarks/labels.py` wrote."""
     lines: dict[str, dict[str, list[Mapping[str, float]]]] = {}
-    for one in json.loads((RESULTS / "labels.json").read_text(encoding="utf-8")):
+    for one in published("labels.json"):
         kind = "prior and own rows" if one["prior"] else "own rows only"
         gains = one["gains"]
         point = {"rows": one["rows"], "gain": one["gain"], "low": min(gains), "high": max(gains)}

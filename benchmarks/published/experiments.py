@@ -1,15 +1,8 @@
 """Tables of the experiments on banks: the closed loop, counterfactuals, bad entries, labelled rows."""
 
-import json
-from typing import Any
-
 from heedful.evaluation.arm_results import compare, main_arms
 from heedful.report.phrases import p_value, percent
-from published.cells import RESULTS, Fields, span, study_data, table
-
-
-def _experiment(path: str) -> Any:
-    return json.loads((RESULTS / path).read_text(encoding="utf-8"))
+from published.cells import Fields, published, span, study_data, table
 
 
 def _share(interval: Fields) -> str:
@@ -18,7 +11,7 @@ def _share(interval: Fields) -> str:
 
 def loop_table() -> str:
     """The rounds of `heedful study refine` on the fit side."""
-    found = _experiment("svamp-loop/refine/rule-e6d369d2.json")
+    found = published("svamp-loop/refine/rule-e6d369d2.json")
     rows = []
     for one in found["iterations"]:
         number, always = one["number"], one["always"]
@@ -69,7 +62,7 @@ def counterfactual_asdiv_table() -> str:
 
 
 def _edits_table(path: str, labels: Fields) -> str:
-    found = _experiment(path)
+    found = published(path)
     edits = {"decoded again": "again", "repaired, change": "repair", "corrupted, change": "corrupt"}
     if not found["repaired"]:
         del edits["repaired, change"]
@@ -91,7 +84,7 @@ def controls_table() -> str:
     labels = {"rule": "rules", "worked": "worked exemplars"}
     rows = []
     for source, label in labels.items():
-        clean, bad = _experiment(f"svamp/controls/{source}-test.json")["rates"]
+        clean, bad = published(f"svamp/controls/{source}-test.json")["rates"]
         for arm in ("always", "gate", "choose", "heedful"):
             before, after = clean["arms"][arm], bad["arms"][arm]
             shares = [percent(one["accuracy"]) for one in (before, after)]
@@ -103,7 +96,7 @@ def controls_table() -> str:
 
 def labels_table() -> str:
     """Value policies by the number of graded rows, as `benchmarks/labels.py` wrote them."""
-    found = {(one["benchmark"], one["prior"], one["rows"]): one for one in _experiment("labels.json")}
+    found = {(one["benchmark"], one["prior"], one["rows"]): one for one in published("labels.json")}
     columns = [(b, p) for b in ("svamp", "asdiv") for p in (True, False)]
     rows = [
         (str(rows), *(_gains(found.get((b, p, rows))) for b, p in columns))

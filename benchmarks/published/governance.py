@@ -4,7 +4,6 @@ The tasks of a fit side arrive in the order of the split, each with memory in it
 group; its rule is checked after every task (`betting`, valid at any time) and once at the end (`sign`).
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from heedful.governance.poison import is_bad
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.table import Bools, Column, read_table
 from heedful.report.phrases import p_value, percent
-from published.cells import BENCHMARKS, RESULTS, Fields, calls_of, span, study_data, table
+from published.cells import BENCHMARKS, RESULTS, Fields, calls_of, published, span, study_data, table
 
 DELTA = 0.05 / 2
 """Groups have half of the error; a bank whose entries have one source is one group."""
@@ -105,7 +104,7 @@ def author_table() -> str:
 
 def poisoned_table() -> str:
     """The test side with the poisoned bank, and without the author."""
-    found = json.loads((POISONED / "exemplar-test.json").read_text(encoding="utf-8"))
+    found = published("asdiv-value/controls/exemplar-test.json")
     clean, poisoned = (one["arms"] for one in found["rates"])
     labels = {"always": "exemplars in every prompt", "heedful": "heedful, the locked value policy"}
     rows = [
@@ -118,7 +117,7 @@ def poisoned_table() -> str:
 
 def effect_table() -> str:
     """MultiArith's test side with its exemplars and without them, as `benchmarks/governance.py` wrote it."""
-    found = json.loads((RESULTS / "governance.json").read_text(encoding="utf-8"))
+    found = published("governance.json")
     rows = [(one["arm"], *(_cell(one[when]) for when in ("before", "after"))) for one in found["arms"]]
     return table((f"test side, n = {found['n']}", "before", "after the bank is retired"), rows)
 
