@@ -53,6 +53,10 @@ def reply(prompt: Prompt) -> Reply:
 
 @pytest.fixture
 def study(tmp_path: Path) -> RecordedStudy:
+    return make_study(tmp_path, STUDY)
+
+
+def make_study(tmp_path: Path, text: str) -> RecordedStudy:
     for side, start in (("fit", 1), ("test", 2)):
         rows = [
             {"id": f"{side}{n}", "question": f"What do {n} and {start} make?", "answer": str(n + start)}
@@ -60,7 +64,7 @@ def study(tmp_path: Path) -> RecordedStudy:
         ]
         (tmp_path / f"{side}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "rules.txt").write_text("What two numbers make is the first plus the second.\n")
-    (tmp_path / "s.toml").write_text(STUDY)
+    (tmp_path / "s.toml").write_text(text)
     space = open_workspace(tmp_path / "s.toml", tmp_path / "out")
     setup = prepare(space.study, None)
     model = ScriptedModel(script=reply)
@@ -120,6 +124,17 @@ def test_smaller_and_noisier_banks_are_measured_on_the_same_rows(study: Recorded
     page = sensitivity_page("sums", "rules", "test", found)
     assert len(page.figures) == 6
     assert [point["axis"] for point in page.summary["points"]] == ["size", "noise", "noise"]
+
+
+def test_sensitivity_follows_the_value_policy_that_a_harm_limit_did_not_certify(tmp_path: Path) -> None:
+    text = STUDY.replace('"choose"]', '"choose", "value"]') + "harm_limit = 0.02\n"
+    space, setup, model = make_study(tmp_path, text)
+    (point,) = asyncio.run(sensitivity(experiment((space, setup, model), "sensitivity"), [1.0], []))
+    assert list(point.arms) == ["always", "heedful", "value"]
+    assert point.arms["heedful"].counts.helps == 0, "nothing can be certified on 40 rows"
+    assert point.arms["value"].counts.helps > 0
+    page = sensitivity_page("sums", "rules", "test", [point])
+    assert page.summary["points"][0]["arms"]["value"]["helps"] == point.arms["value"].counts.helps
 
 
 def test_a_bank_that_was_built_otherwise_stands_by_what_it_cost(study: RecordedStudy, tmp_path: Path) -> None:

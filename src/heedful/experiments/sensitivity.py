@@ -12,10 +12,11 @@ from heedful.experiments.bank_building import cost_file
 from heedful.experiments.variant import Experiment
 from heedful.governance.poison import KINDS, spoiled
 from heedful.memory.formats import read_entries
-from heedful.protocol.lock import study_policy
+from heedful.protocol.fit_result import VALUE, FitResult
+from heedful.protocol.lock import study_fit
 from heedful.protocol.setup import StudySetup
 from heedful.protocol.workspace import read_json
-from heedful.types import Entry
+from heedful.types import Entry, Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ async def sensitivity(
         *_noisy(experiment, noises),
         *sorted((_built(file, experiment.setup) for file in built), key=lambda bank: bank.value),
     ]
-    policies = {"always": arms.always(experiment.source), "heedful": study_policy(experiment.space)}
+    policies = {"always": arms.always(experiment.source), **_chosen(study_fit(experiment.space))}
     table = await experiment.table()
     points = []
     for bank in banks:
@@ -66,6 +67,15 @@ async def sensitivity(
             )
         )
     return points
+
+
+def _chosen(fitted: FitResult) -> dict[str, Policy]:
+    """The study's policy, and its value policy without a harm limit if that is another one."""
+    policies = {"heedful": fitted.policy}
+    value = (fitted.unlimited or fitted).families.get(VALUE)
+    if value is not None and value.policy != fitted.policy:
+        policies["value"] = value.policy
+    return policies
 
 
 def _parts(experiment: Experiment, sizes: Sequence[float]) -> list[BankVariant]:

@@ -155,9 +155,14 @@ def read_lock(file: Path) -> Lock:
     return from_fields({**raw, "fit": whole}, Lock, file)
 
 
+def study_fit(space: Workspace) -> FitResult:
+    """The locked choice, or the one of the fit side if nothing is locked yet."""
+    return read_lock(space.lock).fit if space.lock.exists() else read_fit(space.fit)
+
+
 def study_policy(space: Workspace) -> Policy:
     """The locked policy, or the chosen one if nothing is locked yet."""
-    return read_lock(space.lock).policy if space.lock.exists() else read_fit(space.fit).policy
+    return study_fit(space).policy
 
 
 def drop_fit(space: Workspace) -> int:

@@ -8,13 +8,13 @@ from heedful.experiments.sensitivity import SensitivityPoint
 from heedful.report.pages.experiment_page import ExperimentPage, arm_fields, caveats
 from heedful.report.phrases import change, plain, points, share
 from heedful.report.report_table import ReportTable
-from heedful.report.svg import BLUE, GREY, ORANGE, Figure, draw
+from heedful.report.svg import BLUE, GREEN, GREY, ORANGE, Figure, draw
 from heedful.types import Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {"always": ORANGE, "heedful": BLUE}
+COLOURS = {"always": ORANGE, "heedful": BLUE, "value": GREEN}
 AXES = {
     "size": "share of the bank's entries, %",
     "noise": "share of bad entries, %",
@@ -95,8 +95,8 @@ def _curve(
     places = [one.value if axis == "construction" else 100 * one.value for one in found]
 
     def paint(axes: "Axes") -> None:
-        for arm, colour in COLOURS.items():
-            axes.plot(places, [of(one.arms[arm]) for one in found], "o-", color=colour, label=arm)
+        for arm in found[0].arms:
+            axes.plot(places, [of(one.arms[arm]) for one in found], "o-", color=COLOURS[arm], label=arm)
         if base is None:
             axes.set_ylim(bottom=0)
         else:
