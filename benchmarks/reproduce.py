@@ -17,7 +17,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from published import agents, arms, curves, experiments, frontier, goals, governance, mechanism, overview
+from published import (
+    agents,
+    arms,
+    curves,
+    experiments,
+    frontier,
+    goals,
+    governance,
+    mechanism,
+    overview,
+    transfer,
+)
 from published.cells import RESULTS
 from published.drawing import PublishedFigure
 
@@ -39,6 +50,8 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "price": arms.price_table,
     "matched": arms.matched_table,
     "goals": goals.goals_table,
+    "answers": transfer.answers_table,
+    "small-model": transfer.small_model_table,
     "paper": arms.paper_table,
     "paper-answers": arms.paper_answers_table,
     "loop": experiments.loop_table,

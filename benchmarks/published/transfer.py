@@ -1,0 +1,55 @@
+"""Tables of other tasks and another model: question answering, and the 0.5B model."""
+
+from collections.abc import Mapping
+
+from heedful.report.phrases import percent
+from published.arms import BANKS, CONTROLS
+from published.cells import NOT_YET, Fields, gain, report, table
+
+ANSWERS = {"OpenBookQA": "openbookqa", "ARC-Easy": "arc_easy", "ARC-Challenge": "arc_challenge"}
+SMALL_MODEL = {"SVAMP": "svamp-0.5b", "ASDiv": "asdiv-0.5b"}
+ROWS: Mapping[str, tuple[str, str]] = {
+    **{label: ("arms", name) for name, label in (BANKS | CONTROLS).items()},
+    "best threshold policy of the fit side": ("families", "threshold"),
+    "prior alone, its margin from the fit side": ("families", "prior"),
+    "**value policy: prior and own rows**": ("families", "value"),
+    "**locked: certified to hurt at most 2%**": ("arms", "heedful"),
+    "Δ compute: the procedure over samples without memory": ("matched", "compute"),
+    "Δ memory: the same over memory, at the same calls": ("matched", "memory"),
+}
+"""Each row's part of a report, and its name there."""
+
+
+def answers_table() -> str:
+    return _side_by_side(ANSWERS)
+
+
+def small_model_table() -> str:
+    return _side_by_side(SMALL_MODEL)
+
+
+def _side_by_side(studies: Mapping[str, str]) -> str:
+    """One column per study; the rows that any of them has."""
+    reports = {name: report(study) for name, study in studies.items()}
+    rows = [("the model without memory", *map(_baseline, reports.values()))]
+    for label, (part, name) in ROWS.items():
+        arms = [_arm(found, part, name) for found in reports.values()]
+        if any(arms):
+            rows.append((label, *(NOT_YET if arm is None else gain(arm) for arm in arms)))
+    return table(("", *(_head(name, found) for name, found in reports.items())), rows)
+
+
+def _head(name: str, found: Fields | None) -> str:
+    return name if found is None else f"{name}, n = {found['arms']['baseline']['n']}"
+
+
+def _baseline(found: Fields | None) -> str:
+    return NOT_YET if found is None else percent(found["arms"]["baseline"]["accuracy"])
+
+
+def _arm(found: Fields | None, part: str, name: str) -> Fields | None:
+    if found is None or part not in found:
+        return None
+    arms = found[part]["arms"] if part == "matched" else found[part]
+    arm: Fields | None = arms.get(name)
+    return arm
