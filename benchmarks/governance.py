@@ -9,11 +9,13 @@ again on the same fit rows without them, and both are judged on the test side.
 
 import argparse
 import json
+from dataclasses import asdict
 
 from published.cells import RESULTS, study_data
 from published.governance import verdict_on
 
-from heedful.evaluation.arm_results import Arm, measure
+from heedful.evaluation.arm_results import Arm, compare, measure
+from heedful.evaluation.study_data import StudyData
 from heedful.protocol.fit import fitted_value
 from heedful.protocol.prior import study_prior
 from heedful.protocol.study import FitSettings
@@ -25,6 +27,12 @@ SETTINGS = FitSettings(families=("value",))
 def fields_of(arm: Arm) -> dict[str, float]:
     counts = {"helps": arm.paired.helps, "hurts": arm.paired.hurts}
     return {"accuracy": arm.accuracy.value, **counts, "calls": arm.calls}
+
+
+def effect_of(data: StudyData, name: str, before: Arm, after: Arm) -> dict[str, object]:
+    """An arm before and after, with the paired difference of its right answers."""
+    change = asdict(compare(data, after.right, before.right).delta)
+    return {"arm": name, "before": fields_of(before), "after": fields_of(after), "change": change}
 
 
 def main() -> None:
@@ -42,11 +50,7 @@ def main() -> None:
         "value policy, prior and own rows": (fitted.families["value"].policy, without),
     }
     arms = [
-        {
-            "arm": name,
-            "before": fields_of(measure(data, name, before)),
-            "after": fields_of(measure(data, name, after)),
-        }
+        effect_of(data, name, measure(data, name, before), measure(data, name, after))
         for name, (before, after) in policies.items()
     ]
     text = json.dumps({"n": len(data.test.base_right), "retired": retired, "arms": arms}, indent=1)

@@ -1,4 +1,4 @@
-"""Rebuild every table and figure of README.md and results/README.md from the published ledgers.
+"""Rebuild every table and figure of README.md and of the pages in results/ from the published ledgers.
 
     python benchmarks/reproduce.py            # fail on any difference
     python benchmarks/reproduce.py --pages    # only the pages, from the published reports
@@ -39,7 +39,7 @@ from heedful.protocol.workspace import Workspace
 from heedful.report.write import write_report
 
 ROOT = RESULTS.parent
-PAGES = (ROOT / "README.md", RESULTS / "README.md")
+PAGES = (ROOT / "README.md", *sorted(RESULTS.glob("*.md")))
 MOST_BYTES = 60_000_000
 BLOCK = re.compile(r"(<!-- table: (?P<name>[\w.-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)")
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -49,6 +49,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "lead": arms.lead_table,
     "price": arms.price_table,
     "matched": arms.matched_table,
+    "crossfit": arms.crossfit_table,
     "goals": goals.goals_table,
     "answers": transfer.answers_table,
     "small-model": transfer.small_model_table,

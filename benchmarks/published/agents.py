@@ -33,14 +33,14 @@ def _row(name: str, arm: Fields, *, is_baseline: bool) -> tuple[str, ...]:
     if is_baseline:
         return (name, *means, "", "", "", "", "", *spent)
     against = (
-        _change(arm["delta"]["score"]),
+        change(arm["delta"]["score"]),
         f"{arm['helps']} / {arm['hurts']}",
         *(_rate(arm[key]) for key in ("har", "ltr", "tr")),
     )
     return (name, *means, *against, *spent)
 
 
-def _change(interval: Fields) -> str:
+def change(interval: Fields) -> str:
     """A difference with its interval; if all pairs differ alike, there is none."""
     value, low, high = (f"{interval[key]:+.3f}".replace("-", "−") for key in ("value", "low", "high"))
     return value if interval["low"] == interval["high"] else f"{value} [{low}, {high}]"

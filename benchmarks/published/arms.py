@@ -76,17 +76,18 @@ def summary_table() -> str:
     rows: dict[str, dict[str, str]] = {}
     for benchmark, study in studies.items():
         found = known_report(study)
-        arms, folded = found["arms"], found["crossfit"]
-        matched = found.get("matched", {"arms": {}})["arms"]
+        arms = found["arms"]
+        matched = found.get("matched", {"arms": {}, "differences": {}})
+        difference = matched["differences"].get("memory-compute")
         cells = {
             "the model without memory": percent(arms["baseline"]["accuracy"]),
-            "memory in every prompt, the best bank": gain(arms[best_always(arms)]),
-            "majority of three samples, no memory": gain(arms["vote"]) if "vote" in arms else NOT_YET,
-            "Δ compute: heedful's procedure over samples without memory": _if_known(matched.get("compute")),
-            "Δ memory: the same over memory, at the same calls": _if_known(matched.get("memory")),
-            "**heedful**": gain(found["families"]["value"]),
-            "**heedful, certified to hurt at most 2%**": gain(arms["heedful"]),
-            "heedful, cross-fitted on all rows": _folded(folded),
+            "memory in every prompt, the best bank": _if_known(arms[best_always(arms)]),
+            "majority of three samples, no memory": _if_known(arms.get("vote")),
+            "**heedful: value policy**": _if_known(found["families"]["value"]),
+            "**heedful: certified to hurt at most 2%**": _if_known(arms["heedful"]),
+            "Δ compute: value policy over samples without memory": _if_known(matched["arms"].get("compute")),
+            "Δ memory: value policy over memory, same calls": _if_known(matched["arms"].get("memory")),
+            "Δ memory − Δ compute": NOT_YET if difference is None else span(difference["delta"]),
         }
         for label, cell in cells.items():
             rows.setdefault(label, {})[benchmark] = cell
@@ -94,11 +95,33 @@ def summary_table() -> str:
 
 
 def _if_known(arm: Fields | None) -> str:
-    return NOT_YET if arm is None else gain(arm)
+    return NOT_YET if arm is None else gain(arm, with_p=False)
 
 
-def _folded(crossfit: Fields | None) -> str:
-    return NOT_YET if crossfit is None else f"n = {crossfit['n']}: {gain(crossfit['families']['value'])}"
+def crossfit_table() -> str:
+    """The procedure on all rows of each newest study, every row judged by a policy fitted without it."""
+    rows: dict[str, dict[str, str]] = {}
+    studies = {benchmark: newest_study(benchmark) for benchmark in BENCHMARKS}
+    for benchmark, study in studies.items():
+        folded = known_report(study)["crossfit"]
+        families = {} if folded is None else folded["families"]
+        differences = {} if folded is None else folded.get("differences", {})
+        cells = {
+            "rows": NOT_YET if folded is None else str(folded["n"]),
+            "value policy": families.get("value"),
+            "certified to hurt at most 2%": folded,
+            "Δ compute": families.get("compute"),
+            "Δ memory": families.get("memory"),
+            "both": families.get("both"),
+        }
+        for label, arm in cells.items():
+            cell = arm if isinstance(arm, str) else NOT_YET if arm is None else gain(arm)
+            rows.setdefault(label, {})[benchmark] = cell
+        difference = differences.get("memory-compute")
+        cell = NOT_YET if difference is None else span(difference)
+        rows.setdefault("Δ memory − Δ compute", {})[benchmark] = cell
+    head = ("", *BENCHMARKS.values())
+    return table(head, [(label, *(row[b] for b in BENCHMARKS)) for label, row in rows.items()])
 
 
 def value_table() -> str:
@@ -110,10 +133,10 @@ def value_table() -> str:
         cells = {
             "best threshold policy of the fit side": families["threshold"],
             "prior alone, its margin from the fit side": families["prior"],
-            "prior and own rows": families["value"],
+            "**value policy: prior and own rows**": families["value"],
             "locked: certified to hurt at most 2%": found["arms"]["heedful"],
             "cross-fitted on all rows, 2% limit": folded,
-            "cross-fitted on all rows, prior and own rows": folded["families"]["value"],
+            "cross-fitted on all rows, value policy": folded["families"]["value"],
         }
         for label, arm in cells.items():
             n = f"n = {folded['n']}: " if label.startswith("cross-fitted") else ""
@@ -158,16 +181,20 @@ def matched_table() -> str:
             rows.append((f"`{study}`", *(NOT_YET,) * 4))
             continue
         arms, differences = found["matched"]["arms"], found["matched"]["differences"]
-        cells = [gain(arms[name]) for name in ("compute", "memory", "both")]
+        cells = [_with_tokens(arms[name]) for name in ("compute", "memory", "both")]
         rows.append((f"`{study}`", *cells, span(differences["memory-compute"]["delta"])))
     head = ("study", "Δ compute: samples", "Δ memory: banks", "both", "memory − compute, points")
     return table(head, rows)
 
 
+def _with_tokens(arm: Fields) -> str:
+    return f"{gain(arm)}, {arm['tokens_per_task']:.0f} tokens"
+
+
 PAPER = {
-    "SVAMP": ("svamp-value", "74.0 → 81.0, +7.0 [+4.3, +9.8]"),
-    "ASDiv": ("asdiv-value", "77.5 → 85.2, +7.7 [+5.5, +10.0]"),
-    "MultiArith": ("multiarith-value", "87.8 → 89.1, +1.3 [−0.2, +2.8]"),
+    "SVAMP": ("svamp-new", "74.0 → 81.0, +7.0 [+4.3, +9.8]"),
+    "ASDiv": ("asdiv-new", "77.5 → 85.2, +7.7 [+5.5, +10.0]"),
+    "MultiArith": ("multiarith-new", "87.8 → 89.1, +1.3 [−0.2, +2.8]"),
 }
 PAPER_QA = {
     "OpenBookQA": ("openbookqa", "50.5 / 48.2 / 50.5 / 51.8"),

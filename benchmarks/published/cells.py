@@ -65,11 +65,11 @@ def calls_of(arm: Fields) -> float:
     return float(arm["calls_per_task"] if "calls_per_task" in arm else arm["calls"])
 
 
-def gain(arm: Fields) -> str:
+def gain(arm: Fields, *, with_p: bool = True) -> str:
     """Accuracy, difference from no memory, p if it is significant, helps and hurts, calls."""
     p = arm["mcnemar_p"] if "mcnemar_p" in arm else arm["p"]
     parts = [percent(arm["accuracy"]), span(arm["delta"])]
-    parts += [f"p = {p_value(p)}"] if p < 0.05 else []
+    parts += [f"p = {p_value(p)}"] if with_p and p < 0.05 else []
     return ", ".join([*parts, f"{arm['helps']} / {arm['hurts']}", f"{calls_of(arm):.2f} calls"])
 
 

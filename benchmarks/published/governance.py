@@ -118,8 +118,12 @@ def poisoned_table() -> str:
 def effect_table() -> str:
     """MultiArith's test side with its exemplars and without them, as `benchmarks/governance.py` wrote it."""
     found = published("governance.json")
-    rows = [(one["arm"], *(_cell(one[when]) for when in ("before", "after"))) for one in found["arms"]]
-    return table((f"test side, n = {found['n']}", "before", "after the bank is retired"), rows)
+    rows = [
+        (one["arm"], *(_cell(one[when]) for when in ("before", "after")), span(one["change"]))
+        for one in found["arms"]
+    ]
+    head = (f"test side, n = {found['n']}", "before", "after the bank is retired", "change, points")
+    return table(head, rows)
 
 
 def _cell(one: Fields) -> str:

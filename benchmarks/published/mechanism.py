@@ -11,14 +11,14 @@ SIGNAL = "mean"
 
 
 def separability_table() -> str:
-    """By bank, how well confidence separates helps from hurts on the test side."""
+    """By bank, how well confidence separates helps from hurts on the test sides."""
     rows = []
-    for benchmark, name in BENCHMARKS.items():
-        for one in known_report(f"{benchmark}-value")["separability"]:
+    for study in (f"{benchmark}-{kind}" for kind in ("value", "new") for benchmark in BENCHMARKS):
+        for one in known_report(study)["separability"]:
             if one["scope"] == "all rows":
                 cells = [_auc(one[key]) for key in ("second", "gain")]
-                rows.append((name, one["bank"], f"{one['helps']} / {one['hurts']}", *cells))
-    head = ("benchmark", "bank", "helps / hurts", "AUC of the second pass's confidence", "AUC of its gain")
+                rows.append((f"`{study}`", one["bank"], f"{one['helps']} / {one['hurts']}", *cells))
+    head = ("study", "bank", "helps / hurts", "AUC of the second pass's confidence", "AUC of its gain")
     return table(head, rows)
 
 

@@ -3,38 +3,49 @@
 from collections.abc import Callable
 
 from heedful.cli.output import counted
+from published.agents import change
 from published.cells import NOT_YET, Fields, best_always, calls_of, report, span, table
 
+LEVEL = 0.05
 Answer = Callable[[Fields], str]
 
 
-def _gain(found: Fields, arm: Fields) -> str:
+def _verdict(arm: Fields) -> str:
+    """A gain is shown if both the interval and the test separate it from 0."""
+    delta, p = arm["delta"], arm["mcnemar_p"]
+    if p >= LEVEL or delta["low"] <= 0 <= delta["high"]:
+        return "no gain is shown"
+    return "yes" if delta["low"] > 0 else "no, it loses"
+
+
+def _gain(arm: Fields, policy: str = "") -> str:
     """Whether a policy gains over the model without memory, in words and numbers."""
     delta = arm["delta"]
-    verdict = "yes" if delta["low"] > 0 else "no, it loses" if delta["high"] < 0 else "no gain is shown"
     counts = f"{counted(arm['helps'], 'help')}, {counted(arm['hurts'], 'hurt')}, {calls_of(arm):.2f} calls"
-    return f"{verdict}: {span(delta)} points ({counts})"
+    return f"{_verdict(arm)}: {policy}{span(delta)} points ({counts})"
 
 
 def locked(found: Fields) -> str:
     """The locked policy, with the best memory in every prompt beside it."""
     arms = found["arms"]
     always = arms[best_always(arms)]
-    return f"{_gain(found, arms['heedful'])}; the best memory in every prompt {span(always['delta'])}"
+    return f"{_gain(arms['heedful'])}; the best memory in every prompt {span(always['delta'])}"
 
 
 def valued(found: Fields) -> str:
-    """The value policy, and the one that was certified."""
-    mine = found["families"]["value"]
-    return f"{_gain(found, mine)}; certified to hurt at most 2%: {span(found['arms']['heedful']['delta'])}"
+    """The value policy, and the locked one with its harm limit."""
+    certified = found["arms"]["heedful"]
+    value = _gain(found["families"]["value"], "value policy ")
+    return f"{value}; certified to hurt at most 2%: {_verdict(certified)}, {span(certified['delta'])}"
 
 
 def fresh(found: Fields) -> str:
-    """The value policy on rows never asked before, and memory against compute."""
+    """The value policy, and memory against compute."""
     if "matched" not in found:
         return valued(found)
     difference = found["matched"]["differences"]["memory-compute"]["delta"]
-    return f"{valued(found)}; memory − compute at equal calls {span(difference)}"
+    shown = "" if difference["low"] > 0 else " (not shown)"
+    return f"{valued(found)}; memory − compute at equal calls: {span(difference)}{shown}"
 
 
 def distilled(found: Fields) -> str:
@@ -46,7 +57,17 @@ def distilled(found: Fields) -> str:
 def harmless(found: Fields) -> str:
     arms = found["arms"]
     hurts = f"{arms['heedful']['hurts']} answers instead of {arms[best_always(arms)]['hurts']}"
-    return f"{_gain(found, arms['heedful'])}; it hurts {hurts} with memory in every prompt"
+    return f"{_gain(arms['heedful'])}; it hurts {hurts} with memory in every prompt"
+
+
+def played(found: Fields) -> str:
+    """The policies of an agent study, and hints in every prompt, by score."""
+    arms = {"threshold policy": "threshold", "value policy": "value", "hints in every prompt": "always"}
+    return "; ".join(f"{label} {_episodes(found['arms'][name])}" for label, name in arms.items())
+
+
+def _episodes(arm: Fields) -> str:
+    return f"{change(arm['delta']['score'])}, {arm['helps']} / {arm['hurts']}"
 
 
 STUDIES: dict[str, tuple[str, Answer]] = {
@@ -73,6 +94,9 @@ STUDIES: dict[str, tuple[str, Answer]] = {
     "svamp-rules": ("are rules that the model distils itself better than rules written by hand?", distilled),
     "svamp-loop-before": ("written rules when unsure, before the closed loop", locked),
     "svamp-loop": ("the same after two rounds of retiring and replacing rules", locked),
+    "textworld-twc": ("agents: do hints help in TextWorld-Express? (score, helps / hurts)", played),
+    "scienceworld": ("the same in ScienceWorld", played),
+    "webshop": ("the same in WebShop", played),
     "demo": ("`heedful demo`: questions about a made-up company, SmolLM2-135M", harmless),
 }
 
@@ -85,6 +109,6 @@ def studies_table() -> str:
         if found is None:
             rows.append((f"`{study}`", question, NOT_YET, f"`heedful study run studies/{study}.toml`"))
         else:
-            command = f"`heedful study report results/{study}`"
+            command = f"`heedful {'agent' if answer is played else 'study'} report results/{study}`"
             rows.append((f"[`{study}`]({study}/report.md)", question, answer(found), command))
     return table(("study", "question", "answer", "command"), rows)
