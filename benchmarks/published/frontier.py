@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from heedful.evaluation.arm_results import measure
 from heedful.report.svg import BLUE, GREEN, GREY, ORANGE, PURPLE
-from published.cells import BENCHMARKS, RESULTS, Fields, best_always, calls_of, known_report, newest_study
+from published.cells import (
+    BENCHMARKS,
+    RESULTS,
+    Fields,
+    best_always,
+    calls_of,
+    known_report,
+    newest_study,
+    study_data,
+)
 from published.drawing import PublishedFigure
 
 if TYPE_CHECKING:
@@ -15,12 +25,16 @@ Point = tuple[str, float, float]
 """A label, the cost per question, and the share of right answers in percent."""
 Numbers = Mapping[str, Mapping[str, Sequence[Point]]]
 """Everything that is drawn, by benchmark: the lines, and the points."""
-LINES = {"value": (BLUE, "o-", "heedful, by the price of a call"), "prior": (GREEN, "s--", "its prior alone")}
+LINES = {
+    "value": (BLUE, "o-", "value policy, by the price of a call"),
+    "prior": (GREEN, "s--", "its prior alone"),
+}
 MARKS = {
     "no memory": (GREY, "o"),
     "memory always": (ORANGE, "D"),
     "retry": (PURPLE, "v"),
     "vote": (PURPLE, "^"),
+    "threshold policy": (ORANGE, "X"),
     "certified 2%": (BLUE, "*"),
 }
 
@@ -52,7 +66,15 @@ def _numbers_of(benchmark: str, unit: str) -> Mapping[str, Sequence[Point]]:
     for point in found["frontier"]:
         lines[point["family"]].append((f"λ = {point['cost']:g}", *_at(point, unit)))
     points = [(label, *_at(arms[arm], unit)) for label, arm in named.items() if arm in arms]
-    return {**lines, "points": points}
+    return {**lines, "points": [*points, ("threshold policy", *_threshold(newest_study(benchmark), unit))]}
+
+
+def _threshold(study: str, unit: str) -> tuple[float, float]:
+    """The fit side's best threshold policy without a harm limit; its report does not count tokens."""
+    data = study_data(study)
+    fitted = data.lock.fit.unlimited or data.lock.fit
+    arm = measure(data, "threshold", fitted.families["threshold"].policy)
+    return round(arm.calls if unit == "calls" else arm.tokens, 4), round(100 * arm.accuracy.value, 3)
 
 
 def _at(arm: Fields, unit: str) -> tuple[float, float]:
