@@ -99,29 +99,26 @@ def _if_known(arm: Fields | None) -> str:
 
 
 def crossfit_table() -> str:
-    """The procedure on all rows of each newest study, every row judged by a policy fitted without it."""
-    rows: dict[str, dict[str, str]] = {}
-    studies = {benchmark: newest_study(benchmark) for benchmark in BENCHMARKS}
-    for benchmark, study in studies.items():
-        folded = known_report(study)["crossfit"]
-        families = {} if folded is None else folded["families"]
-        differences = {} if folded is None else folded.get("differences", {})
-        cells = {
-            "rows": NOT_YET if folded is None else str(folded["n"]),
-            "value policy": families.get("value"),
-            "certified to hurt at most 2%": folded,
-            "Δ compute": families.get("compute"),
-            "Δ memory": families.get("memory"),
-            "both": families.get("both"),
-        }
-        for label, arm in cells.items():
-            cell = arm if isinstance(arm, str) else NOT_YET if arm is None else gain(arm)
-            rows.setdefault(label, {})[benchmark] = cell
-        difference = differences.get("memory-compute")
-        cell = NOT_YET if difference is None else span(difference)
-        rows.setdefault("Δ memory − Δ compute", {})[benchmark] = cell
-    head = ("", *BENCHMARKS.values())
-    return table(head, [(label, *(row[b] for b in BENCHMARKS)) for label, row in rows.items()])
+    """The procedures on all rows of each newest study, every row judged by a policy fitted without it."""
+    columns = {
+        benchmark: _folded(known_report(newest_study(benchmark))["crossfit"]) for benchmark in BENCHMARKS
+    }
+    labels = max(columns.values(), key=len)
+    rows = [(label, *(column.get(label, NOT_YET) for column in columns.values())) for label in labels]
+    return table(("", *BENCHMARKS.values()), rows)
+
+
+def _folded(found: Fields | None) -> dict[str, str]:
+    """The cells of a cross-fitted result, if there is one."""
+    if found is None:
+        return {}
+    families = {"value policy": "value", "Δ compute": "compute", "Δ memory": "memory", "both": "both"}
+    return {
+        "rows": str(found["n"]),
+        "certified to hurt at most 2%": gain(found),
+        **{label: gain(found["families"][name]) for label, name in families.items()},
+        "Δ memory − Δ compute": span(found["differences"]["memory-compute"]),
+    }
 
 
 def value_table() -> str:
