@@ -210,7 +210,7 @@ def paper_table() -> str:
         for arm in (found["families"]["threshold"], found["families"]["value"]):
             cells.append(f"{base} → {100 * arm['accuracy']:.1f}, {span(arm['delta'])}")
         rows.append((name, theirs, *cells))
-    head = ("benchmark", "the paper, TAG", "ours, the paper's kind of policy", "ours, value policy")
+    head = ("benchmark", "the paper, TAG", "ours, best threshold policy", "ours, value policy")
     return table(head, rows)
 
 

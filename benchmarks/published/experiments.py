@@ -57,7 +57,7 @@ def counterfactual_table() -> str:
 
 def counterfactual_asdiv_table() -> str:
     """ASDiv's exemplars corrupted, recalls held fixed."""
-    labels = {"always": "exemplars in every prompt", "heedful": "heedful, the locked value policy"}
+    labels = {"always": "exemplars in every prompt", "heedful": "heedful, the certified policy (prior alone)"}
     return _edits_table("asdiv-value/counterfactual/exemplar-test.json", labels)
 
 
@@ -76,7 +76,7 @@ def _edits_table(path: str, labels: Fields) -> str:
         rows.append((label, percent(arm["original"]["value"]), *changes, span(hits["change"]), counts, p))
     against = "repair" if found["repaired"] else "original"
     hit = f"{against} − corrupt on the {found['hits']} rows"
-    return table(("", "original", *edits, hit, "helps / hurts", "randomisation p"), rows)
+    return table(("", "original", *edits, hit, "helps / hurts", "one-sided randomisation p"), rows)
 
 
 def controls_table() -> str:

@@ -52,5 +52,6 @@ def _rivals(data: StudyData, study: str) -> dict[str, Arm]:
 def _lead(data: StudyData, mine: Arm, rival: Arm | None) -> str:
     if rival is None:
         return NOT_YET
-    delta = compare(data, mine.right, rival.right).delta
-    return f"{'yes' if delta.low > 0 else 'no'}: {span(asdict(delta))}"
+    paired = compare(data, mine.right, rival.right)
+    reached = "yes" if paired.delta.low > 0 else "no"
+    return f"{reached}: {span(asdict(paired.delta))}, p = {p_value(paired.p)}"

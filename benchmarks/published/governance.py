@@ -106,7 +106,7 @@ def poisoned_table() -> str:
     """The test side with the poisoned bank, and without the author."""
     found = published("asdiv-value/controls/exemplar-test.json")
     clean, poisoned = (one["arms"] for one in found["rates"])
-    labels = {"always": "exemplars in every prompt", "heedful": "heedful, the locked value policy"}
+    labels = {"always": "exemplars in every prompt", "heedful": "heedful, the certified policy (prior alone)"}
     rows = [
         (label, _cell(clean[arm]), _cell(poisoned[arm]), span(poisoned[arm]["change"]))
         for arm, label in labels.items()

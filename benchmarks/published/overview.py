@@ -51,7 +51,7 @@ def fresh(found: Fields) -> str:
 def distilled(found: Fields) -> str:
     arms = found["arms"]
     always = f"in every prompt written {span(arms['always-rule']['delta'])}, distilled "
-    return f"no: {always}{span(arms['always-built']['delta'])}"
+    return f"no advantage is shown: {always}{span(arms['always-built']['delta'])}"
 
 
 def harmless(found: Fields) -> str:
