@@ -20,6 +20,7 @@ from heedful import (
 from heedful.models.scripted import Reply
 from heedful.ports import Source
 from heedful.sources import ReflectSource, VerifySource
+from heedful.stages.sampling import sample_prompt
 from heedful.types import Budget, Policy, Prompt, Traits
 from tests.making import FixedBank
 
@@ -103,7 +104,7 @@ def test_retry_asks_the_same_prompt_again() -> None:
 def test_a_retry_source_can_have_a_temperature() -> None:
     model = says(UNSURE)
     controller(arms.gate("hot", -0.5), model).answer_sync(TASK)
-    assert (model.prompts[1].temperature, model.prompts[1].seed) == (1.0, 7)
+    assert model.prompts[1] == sample_prompt(model.prompts[0], 1.0, 7)
 
 
 @pytest.mark.parametrize(("order", "wins"), [(("rule", "exemplar"), "blue"), (("exemplar", "rule"), "green")])

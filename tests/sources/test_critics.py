@@ -8,6 +8,7 @@ from heedful import PolicyError, ScriptedModel, Task
 from heedful.ports import Source
 from heedful.sources import ReflectSource, VerifySource
 from heedful.stages.compose import first_prompt
+from heedful.stages.sampling import sample_prompt
 from heedful.types import Attempt, Decode, Prompt
 
 TASK = Task(question="How many?", instructions="Count.", max_tokens=40)
@@ -44,8 +45,7 @@ def test_a_confirmed_answer_is_handed_back_as_it_is_after_one_call() -> None:
 def test_an_answer_that_is_not_confirmed_is_replaced_by_a_sample(check: str) -> None:
     model = ScriptedModel(script=lambda prompt: check if prompt.max_tokens == 2 else "Five.")
     assert made(VerifySource(temperature=0.5, seed=3), model).decode.answer == "Five."
-    assert (model.prompts[1].temperature, model.prompts[1].seed) == (0.5, 3007)
-    assert model.prompts[1].messages == FIRST.prompt.messages
+    assert model.prompts[1] == sample_prompt(FIRST.prompt, 0.5, 3007)
 
 
 @pytest.mark.parametrize("source", [ReflectSource(), VerifySource()])

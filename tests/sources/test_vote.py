@@ -4,13 +4,14 @@ import pytest
 
 from heedful import ScriptedModel, Task
 from heedful.sources import VoteSource
-from heedful.types import Attempt, Decode, Prompt
+from heedful.types import Attempt, Decode
 
 TASK = Task(question="How many?")
 
 
 def voted(replies: list[str], **settings: object) -> tuple[Attempt, ScriptedModel]:
-    model = ScriptedModel(script=lambda prompt: replies[((prompt.seed or 0) - 1) % 1000])
+    waiting = iter(replies)
+    model = ScriptedModel(script=lambda prompt: next(waiting))
     source = VoteSource(samples=len(replies), **settings)  # type: ignore[arg-type]
 
     async def attempt() -> Attempt:
@@ -37,21 +38,20 @@ def test_the_most_frequent_answer_wins_the_earliest_on_a_tie_and_no_answer_has_n
 
 
 def test_samples_differ_in_their_seed_only_and_the_seed_of_the_study_moves_them_all() -> None:
-    _, model = voted(["a", "b", "c"], seed=2, temperature=0.9)
-    assert [prompt.seed for prompt in model.prompts] == [2001, 2002, 2003]
-    assert {prompt.temperature for prompt in model.prompts} == {0.9}
-    assert len({prompt.messages for prompt in model.prompts}) == 1
+    runs = [voted(["a", "b", "c"], seed=seed, temperature=0.9)[1].prompts for seed in (2, 3)]
+    assert len({prompt.seed for prompts in runs for prompt in prompts}) == 6
+    assert {prompt.temperature for prompts in runs for prompt in prompts} == {0.9}
+    assert len({prompt.messages for prompts in runs for prompt in prompts}) == 1
 
 
 def test_a_sample_that_fails_fails_the_pass() -> None:
-    def script(prompt: Prompt) -> Decode | Exception:
-        return RuntimeError("no") if prompt.seed == 2 else Decode(text="a")
+    replies = iter([Decode(text="a"), RuntimeError("no"), Decode(text="a")])
 
     async def attempt() -> Attempt:
         source = VoteSource()
         plan = await source.prepare(TASK, None)
         assert plan is not None
-        return await source.attempt(plan, TASK, ScriptedModel(script=script), None)
+        return await source.attempt(plan, TASK, ScriptedModel(script=lambda prompt: next(replies)), None)
 
     with pytest.raises(RuntimeError, match="no"):
         asyncio.run(attempt())

@@ -37,12 +37,9 @@ def _memory(given: SourceOptions) -> Source:
 
 
 def _retry(given: SourceOptions) -> Source:
-    temperature = given.temperature or 0.0
-    return RetrySource(temperature=temperature, seed=_sample_seed(given) if temperature > 0 else None)
-
-
-def _sample_seed(given: SourceOptions) -> int:
-    return given.seed * 1000 + 1 + given.sample
+    if not given.temperature:
+        return RetrySource()
+    return RetrySource(temperature=given.temperature, seed=given.seed * 1000 + 1 + given.sample)
 
 
 SOURCES: Factories[SourceOptions, Source] = Factories(

@@ -1,11 +1,12 @@
 """The compute-matched control: the same prompt again, without memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from heedful.ports import Model
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import first_prompt
+from heedful.stages.sampling import PER_PROMPT, sample_prompt
 from heedful.types import Attempt, Plan, Spec, Task
 
 
@@ -15,16 +16,20 @@ class RetrySource:
 
     memory_free_first: ClassVar[bool] = False
     temperature: float = 0.0
-    seed: int | None = None
+    seed: int = 0
+    """With a temperature: tells several samples of the same prompt apart."""
 
     @property
     def spec(self) -> Spec:
-        return {"kind": "retry", "temperature": self.temperature, "seed": self.seed}
+        settings: Spec = {"kind": "retry", "temperature": self.temperature}
+        if not self.temperature:
+            return {**settings, "seed": None}
+        return {**settings, "seed": self.seed, "seeds": PER_PROMPT}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         prompt = first_prompt(task)
-        if self.temperature or self.seed is not None:
-            prompt = replace(prompt, temperature=self.temperature, seed=self.seed)
+        if self.temperature:
+            prompt = sample_prompt(prompt, self.temperature, self.seed)
         return Plan(prompt=prompt)
 
     async def attempt(self, plan: Plan, task: Task, model: Model, baseline: Attempt | None) -> Attempt:

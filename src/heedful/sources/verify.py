@@ -1,6 +1,6 @@
 """A memory-free control: a yes/no check decides whether a new answer replaces the first."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from heedful.ports import Model
@@ -8,6 +8,7 @@ from heedful.sources.reflect import plain_first_pass
 from heedful.stages.answer import read_answer
 from heedful.stages.compose import first_prompt
 from heedful.stages.confidence import CHECK_QUESTION
+from heedful.stages.sampling import PER_PROMPT, sample_prompt
 from heedful.types import Attempt, Message, Plan, Prompt, Spec, Task
 
 
@@ -21,7 +22,8 @@ class VerifySource:
 
     @property
     def spec(self) -> Spec:
-        return {"kind": "verify", "on": "none", "temperature": self.temperature, "seed": self.seed}
+        settings: Spec = {"kind": "verify", "on": "none", "temperature": self.temperature}
+        return {**settings, "seed": self.seed, "seeds": PER_PROMPT}
 
     async def prepare(self, task: Task, baseline: Attempt | None) -> Plan | None:
         first = plain_first_pass(baseline, "verify")
@@ -34,6 +36,6 @@ class VerifySource:
         check = await model.decode(plan.prompt)
         if check.text.strip().casefold().startswith("yes"):
             return Attempt(source="verify", prompt=plan.prompt, decode=first.decode)
-        prompt = replace(first_prompt(task), temperature=self.temperature, seed=self.seed * 1000 + 7)
+        prompt = sample_prompt(first_prompt(task), self.temperature, self.seed * 1000 + 7)
         decode = read_answer(await model.decode(prompt), task)
         return Attempt(source="verify", prompt=plan.prompt, decode=decode)

@@ -4,7 +4,7 @@ import re
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, fsum, isnan, log
 from typing import Literal
 
@@ -13,6 +13,7 @@ from heedful.plugins import Registry
 from heedful.types import LEAST_SURE, Attempt, Decode, Message, Prompt, Task, Token, Traits
 
 from .answer import same_answer, thinking_in, without_thinking
+from .sampling import sample_prompt
 
 Need = Literal["nothing", "logprobs", "top_logprobs"]
 AGREEMENT_SAMPLES = 3
@@ -174,8 +175,8 @@ def _is_letter(text: str) -> bool:
 
 
 def _samples(task: Task, attempt: Attempt) -> tuple[Prompt, ...]:
-    seeds = range(1, AGREEMENT_SAMPLES + 1)
-    return tuple(replace(attempt.prompt, temperature=AGREEMENT_TEMPERATURE, seed=seed) for seed in seeds)
+    numbers = range(1, AGREEMENT_SAMPLES + 1)
+    return tuple(sample_prompt(attempt.prompt, AGREEMENT_TEMPERATURE, number) for number in numbers)
 
 
 def _agreement(decode: Decode, replies: Sequence[Decode]) -> float:
