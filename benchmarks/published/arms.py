@@ -98,27 +98,34 @@ def _if_known(arm: Fields | None) -> str:
     return NOT_YET if arm is None else gain(arm, with_p=False)
 
 
+CROSSFIT = {"value policy": "value", "Δ compute": "compute", "Δ memory": "memory", "both": "both"}
+
+
 def crossfit_table() -> str:
     """The procedures on all rows of each newest study, every row judged by a policy fitted without it."""
-    columns = {
-        benchmark: _folded(known_report(newest_study(benchmark))["crossfit"]) for benchmark in BENCHMARKS
-    }
-    labels = max(columns.values(), key=len)
-    rows = [(label, *(column.get(label, NOT_YET) for column in columns.values())) for label in labels]
-    return table(("", *BENCHMARKS.values()), rows)
+    studies = {name: newest_study(benchmark) for benchmark, name in BENCHMARKS.items()}
+    return cross_fitted(studies, CROSSFIT)
 
 
-def _folded(found: Fields | None) -> dict[str, str]:
+def cross_fitted(studies: Mapping[str, str], families: Mapping[str, str]) -> str:
+    """The cross-fitted families of studies by name, one column per study."""
+    columns = [_folded(report(study), families) for study in studies.values()]
+    labels = max(columns, key=len)
+    rows = [(label, *(column.get(label, NOT_YET) for column in columns)) for label in labels]
+    return table(("", *studies), rows)
+
+
+def _folded(found: Fields | None, families: Mapping[str, str]) -> dict[str, str]:
     """The cells of a cross-fitted result, if there is one."""
-    if found is None:
+    folded = None if found is None else found["crossfit"]
+    if folded is None:
         return {}
-    families = {"value policy": "value", "Δ compute": "compute", "Δ memory": "memory", "both": "both"}
-    return {
-        "rows": str(found["n"]),
-        "certified to hurt at most 2%": gain(found),
-        **{label: gain(found["families"][name]) for label, name in families.items()},
-        "Δ memory − Δ compute": span(found["differences"]["memory-compute"]),
-    }
+    known = folded["families"]
+    cells = {"rows": str(folded["n"]), "certified to hurt at most 2%": gain(folded)}
+    cells |= {label: gain(known[name]) for label, name in families.items() if name in known}
+    if "memory-compute" in folded.get("differences", {}):
+        cells["Δ memory − Δ compute"] = span(folded["differences"]["memory-compute"])
+    return cells
 
 
 def value_table() -> str:
@@ -219,14 +226,17 @@ def paper_answers_table() -> str:
     rows = []
     for name, (study, theirs) in PAPER_QA.items():
         found = report(study)
-        ours = NOT_YET if found is None else _answers(found)
-        rows.append((name, theirs, ours))
-    return table(
-        ("benchmark", "the paper: base / retrieve / retry / gate", "ours: the same, and heedful"), rows
-    )
+        ours = (NOT_YET,) * 4 if found is None else _answers(found)
+        rows.append((name, theirs, *ours))
+    ours_head = ("ours: the same", "ours, best threshold policy", "ours, prior alone", "ours, value policy")
+    return table(("benchmark", "the paper: base / retrieve / retry / gate", *ours_head), rows)
 
 
-def _answers(found: Fields) -> str:
-    arms = found["arms"]
-    names = ("baseline", best_always(arms), "retry", "gate-fact", "heedful")
-    return " / ".join(f"{100 * arms[name]['accuracy']:.1f}" if name in arms else "–" for name in names)
+def _answers(found: Fields) -> tuple[str, ...]:
+    """The paper's arms, retrieval and gate with the bank that is best in every prompt; then our families."""
+    arms, families = found["arms"], found["families"]
+    best = best_always(arms)
+    names = ("baseline", best, "retry", best.replace("always", "gate"))
+    shares = " / ".join(f"{100 * arms[name]['accuracy']:.1f}" for name in names)
+    ours = (families[name] for name in ("threshold", "prior", "value"))
+    return (shares, *(f"{100 * arm['accuracy']:.1f}, {span(arm['delta'])}" for arm in ours))

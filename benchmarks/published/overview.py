@@ -48,6 +48,16 @@ def fresh(found: Fields) -> str:
     return f"{valued(found)}; memory − compute at equal calls: {span(difference)}{shown}"
 
 
+def carried(found: Fields) -> str:
+    """The policy that the fit side preferred without a limit, what it competes with, and the prior."""
+    arms, families = found["arms"], found["families"]
+    parts = [_gain(arms["unlimited"], "the policy that the fit side preferred ")]
+    parts.append(f"the best memory in every prompt {span(arms[best_always(arms)]['delta'])}")
+    for label, name in (("prior alone", "prior"), ("value policy", "value")):
+        parts.append(f"{label}: {_verdict(families[name])}, {span(families[name]['delta'])}")
+    return "; ".join(parts)
+
+
 def distilled(found: Fields) -> str:
     arms = found["arms"]
     always = f"in every prompt written {span(arms['always-rule']['delta'])}, distilled "
@@ -80,11 +90,11 @@ STUDIES: dict[str, tuple[str, Answer]] = {
         "the same on MultiArith, with worked exemplars; all of its rows were asked before",
         fresh,
     ),
-    "openbookqa": ("do facts and solved questions help to answer OpenBookQA?", fresh),
-    "arc_easy": ("the same on ARC-Easy", fresh),
-    "arc_challenge": ("the same on ARC-Challenge", fresh),
-    "svamp-0.5b": ("does it carry over to a model of a third of the size, on SVAMP?", valued),
-    "asdiv-0.5b": ("the same on ASDiv", valued),
+    "openbookqa": ("do facts and solved questions help to answer OpenBookQA?", carried),
+    "arc_easy": ("the same on ARC-Easy", carried),
+    "arc_challenge": ("the same on ARC-Challenge", carried),
+    "svamp-0.5b": ("does it carry over to a model of a third of the size, on SVAMP?", carried),
+    "asdiv-0.5b": ("the same on ASDiv", carried),
     "svamp-value": ("do value policies gain on SVAMP? (known test side)", valued),
     "asdiv-value": ("the same on ASDiv", valued),
     "multiarith-value": ("the same on MultiArith", valued),

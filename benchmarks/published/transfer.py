@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from heedful.report.phrases import percent
-from published.arms import BANKS, CONTROLS
+from published.arms import BANKS, CONTROLS, CROSSFIT, cross_fitted
 from published.cells import NOT_YET, Fields, gain, report, table
 
 ANSWERS = {"OpenBookQA": "openbookqa", "ARC-Easy": "arc_easy", "ARC-Challenge": "arc_challenge"}
@@ -18,10 +18,19 @@ ROWS: Mapping[str, tuple[str, str]] = {
     "Δ memory: the same over memory, at the same calls": ("matched", "memory"),
 }
 """Each row's part of a report, and its name there."""
+FAMILIES = {"best threshold policy": "threshold", "prior alone": "prior"}
 
 
 def answers_table() -> str:
     return _side_by_side(ANSWERS)
+
+
+def answers_crossfit_table() -> str:
+    return cross_fitted(ANSWERS, FAMILIES | CROSSFIT)
+
+
+def small_model_crossfit_table() -> str:
+    return cross_fitted(SMALL_MODEL, FAMILIES | CROSSFIT)
 
 
 def small_model_table() -> str:
