@@ -27,12 +27,17 @@ from heedful.types import TreeEnsemble, ValueTrees
 ROOT = Path(__file__).parents[1]
 PRIORS = ROOT / "src/heedful/priors"
 COST, SEED = 0.02, 0
-MARGINS: dict[AnswerKind, float] = {"number": 0.1, "text": 0.05}
+MARGINS: dict[AnswerKind, float] = {"number": 0.1, "text": 0.05, "choice": 0.1}
 """Chosen on fit rows: of the three benchmarks by priors that had not seen them, and of the demo.
 
-Without log-probs no gain was shown for answers in words, so there is no such margin."""
+For choices it is the margin for numbers; nothing was chosen."""
+WITHOUT_LOGPROBS: dict[AnswerKind, float] = {
+    kind: margin for kind, margin in MARGINS.items() if kind != "text"
+}
+"""Without log-probs no gain was shown for answers in words."""
 FITTED_ON = ("svamp", "asdiv", "multiarith")
-FURTHER = ("svamp-0.5b", "asdiv-0.5b", "demo")
+CHOICES = ("openbookqa", "arc_easy", "arc_challenge")
+FURTHER = ("svamp-0.5b", "asdiv-0.5b", "demo", *CHOICES)
 """Studies of other models and other answers: judged, never fitted on."""
 DIGITS = 6
 
@@ -52,6 +57,8 @@ class FitSide:
 
     @property
     def kind(self) -> AnswerKind:
+        if self.study in CHOICES:
+            return "choice"
         return "text" if self.study == "demo" else "number"
 
     @property
@@ -151,7 +158,7 @@ def card(
         rows=sum(len(side.replayer.table) for side in used),
         logprobs=logprobs,
         cost=COST,
-        margins=MARGINS if logprobs else {"number": MARGINS["number"]},
+        margins=MARGINS if logprobs else WITHOUT_LOGPROBS,
         held_out=tuple(gains),
     )
 

@@ -53,6 +53,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "goals": goals.goals_table,
     "answers": transfer.answers_table,
     "answers-crossfit": transfer.answers_crossfit_table,
+    "shipped-prior": transfer.shipped_prior_table,
     "small-model": transfer.small_model_table,
     "small-model-crossfit": transfer.small_model_crossfit_table,
     "paper": arms.paper_table,

@@ -1,10 +1,14 @@
 """Tables of other tasks and another model: question answering, and the 0.5B model."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
-from heedful.report.phrases import percent
+from heedful import arms as policies
+from heedful.evaluation.arm_results import measure
+from heedful.priors import read_prior
+from heedful.report.phrases import p_value, percent
 from published.arms import BANKS, CONTROLS, CROSSFIT, cross_fitted
-from published.cells import NOT_YET, Fields, gain, report, table
+from published.cells import NOT_YET, Fields, gain, report, span, study_data, table
 
 ANSWERS = {"OpenBookQA": "openbookqa", "ARC-Easy": "arc_easy", "ARC-Challenge": "arc_challenge"}
 SMALL_MODEL = {"SVAMP": "svamp-0.5b", "ASDiv": "asdiv-0.5b"}
@@ -18,6 +22,7 @@ ROWS: Mapping[str, tuple[str, str]] = {
     "Δ memory: the same over memory, at the same calls": ("matched", "memory"),
 }
 """Each row's part of a report, and its name there."""
+SHIPPED = {"`number`": "number", "`number-no-logprobs`": "number-no-logprobs"}
 FAMILIES = {"best threshold policy": "threshold", "prior alone": "prior"}
 
 
@@ -27,6 +32,24 @@ def answers_table() -> str:
 
 def answers_crossfit_table() -> str:
     return cross_fitted(ANSWERS, FAMILIES | CROSSFIT)
+
+
+def shipped_prior_table() -> str:
+    """The shipped priors on the test sides, without any graded row of these benchmarks."""
+    rows = []
+    for label, prior in SHIPPED.items():
+        cells = (NOT_YET if report(study) is None else _shipped(prior, study) for study in ANSWERS.values())
+        rows.append((label, *cells))
+    return table(("", *ANSWERS), rows)
+
+
+def _shipped(name: str, study: str) -> str:
+    card, trees = read_prior(name).card, read_prior(name).trees
+    policy = policies.value(trees, ("exemplar", "fact"), cost=card.cost, margin=card.margins["choice"])
+    arm = measure(study_data(study), name, policy)
+    counts = f"{arm.paired.helps} / {arm.paired.hurts}, {arm.calls:.2f} calls"
+    parts = (percent(arm.accuracy.value), span(asdict(arm.paired.delta)), f"p = {p_value(arm.paired.p)}")
+    return ", ".join((*parts, counts))
 
 
 def small_model_crossfit_table() -> str:

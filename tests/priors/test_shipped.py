@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from heedful import UsageError, arms
-from heedful.priors import prior_for, prior_names, read_prior
+from heedful.priors import AnswerKind, prior_for, prior_names, read_prior
 from heedful.protocol.ledger import Ledger
 from heedful.protocol.lock import read_lock
 from heedful.protocol.replay import Replayer
@@ -34,11 +34,12 @@ def test_a_prior_for_a_benchmark_never_saw_it() -> None:
     anything = prior_for("number")
     assert anything is not None
     assert anything.card.fitted_on == ("svamp", "asdiv", "multiarith")
-    assert prior_for("choice") is None, "nothing was shown for letters"
-    assert prior_for("text", logprobs=False) is None
+    assert prior_for("choice") == anything
+    assert prior_for("text", logprobs=False) is None, "nothing was shown for texts without log-probs"
     plain = prior_for("number", logprobs=False)
     assert plain is not None
     assert not plain.card.logprobs
+    assert prior_for("choice", logprobs=False) == plain
     assert prior_for("number", benchmark="svamp", logprobs=False) is None
 
 
@@ -47,17 +48,23 @@ def test_an_unknown_prior_is_refused_with_the_names_of_the_others() -> None:
         read_prior("wisdom")
 
 
-def test_the_figures_of_a_card_come_from_the_published_ledger() -> None:
-    prior = prior_for("number", benchmark="multiarith")
-    assert prior is not None
-    (gain,) = prior.card.held_out
-    folder = RESULTS / "multiarith"
+@pytest.mark.parametrize(
+    ("name", "study", "kind", "banks"),
+    [
+        ("number-without-multiarith", "multiarith", "number", ["exemplar", "rule"]),
+        ("number", "arc_easy", "choice", ["exemplar", "fact"]),
+    ],
+)
+def test_the_figures_of_a_card_come_from_the_published_ledger(
+    name: str, study: str, kind: AnswerKind, banks: list[str]
+) -> None:
+    prior = read_prior(name)
+    (gain,) = (gain for gain in prior.card.held_out if gain.study == study)
+    folder = RESULTS / study
     lock = read_lock(folder / "lock.json")
     replayer = Replayer(read_table(Ledger(folder / "ledger.jsonl"), "fit", lock.splits["fit"], lock.seeds))
     done = replayer.replay(
-        arms.value(
-            prior.trees, ["exemplar", "rule"], cost=prior.card.cost, margin=prior.card.margins["number"]
-        )
+        arms.value(prior.trees, banks, cost=prior.card.cost, margin=prior.card.margins[kind])
     )
     base = replayer.base_right
     assert (gain.rows, gain.base, gain.accuracy) == (len(base), base.mean(), done.right.mean())
