@@ -82,11 +82,11 @@ def summary_table() -> str:
         cells = {
             "the model without memory": percent(arms["baseline"]["accuracy"]),
             "memory in every prompt, the best bank": _if_known(arms[best_always(arms)]),
-            "majority of three samples, no memory": _if_known(arms.get("vote")),
+            "majority of the first answer and two samples": _if_known(arms.get("vote")),
             "**heedful: value policy**": _if_known(found["families"]["value"]),
             "**heedful: certified to hurt at most 2%**": _if_known(arms["heedful"]),
-            "Δ compute: value policy over samples without memory": _if_known(matched["arms"].get("compute")),
-            "Δ memory: value policy over memory, same calls": _if_known(matched["arms"].get("memory")),
+            "Δ compute: value policy with samples only": _if_known(matched["arms"].get("compute")),
+            "Δ memory: value policy with memory only, same calls": _if_known(matched["arms"].get("memory")),
             "Δ memory − Δ compute": NOT_YET if difference is None else span(difference["delta"]),
         }
         for label, cell in cells.items():
@@ -98,31 +98,38 @@ def _if_known(arm: Fields | None) -> str:
     return NOT_YET if arm is None else gain(arm, with_p=False)
 
 
-CROSSFIT = {"value policy": "value", "Δ compute": "compute", "Δ memory": "memory", "both": "both"}
+CROSSFIT = {
+    "best threshold policy": "threshold",
+    "prior alone": "prior",
+    "value policy": "value",
+    "Δ compute": "compute",
+    "Δ memory": "memory",
+    "both": "both",
+}
+"""Cross-fitted families by their labels."""
 
 
 def crossfit_table() -> str:
     """The procedures on all rows of each newest study, every row judged by a policy fitted without it."""
-    studies = {name: newest_study(benchmark) for benchmark, name in BENCHMARKS.items()}
-    return cross_fitted(studies, CROSSFIT)
+    return cross_fitted({name: newest_study(benchmark) for benchmark, name in BENCHMARKS.items()})
 
 
-def cross_fitted(studies: Mapping[str, str], families: Mapping[str, str]) -> str:
+def cross_fitted(studies: Mapping[str, str]) -> str:
     """The cross-fitted families of studies by name, one column per study."""
-    columns = [_folded(report(study), families) for study in studies.values()]
+    columns = [_folded(report(study)) for study in studies.values()]
     labels = max(columns, key=len)
     rows = [(label, *(column.get(label, NOT_YET) for column in columns)) for label in labels]
     return table(("", *studies), rows)
 
 
-def _folded(found: Fields | None, families: Mapping[str, str]) -> dict[str, str]:
+def _folded(found: Fields | None) -> dict[str, str]:
     """The cells of a cross-fitted result, if there is one."""
     folded = None if found is None else found["crossfit"]
     if folded is None:
         return {}
     known = folded["families"]
     cells = {"rows": str(folded["n"]), "certified to hurt at most 2%": gain(folded)}
-    cells |= {label: gain(known[name]) for label, name in families.items() if name in known}
+    cells |= {label: gain(known[name]) for label, name in CROSSFIT.items() if name in known}
     if "memory-compute" in folded.get("differences", {}):
         cells["Δ memory − Δ compute"] = span(folded["differences"]["memory-compute"])
     return cells

@@ -4,26 +4,28 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from heedful import arms as policies
-from heedful.evaluation.arm_results import measure
+from heedful.evaluation.arm_results import compare, main_arms, measure
 from heedful.priors import read_prior
 from heedful.report.phrases import p_value, percent
-from published.arms import BANKS, CONTROLS, CROSSFIT, cross_fitted
-from published.cells import NOT_YET, Fields, gain, report, span, study_data, table
+from published.arms import BANKS, CONTROLS, cross_fitted
+from published.cells import NOT_YET, Fields, best_always, gain, report, span, study_data, table
 
 ANSWERS = {"OpenBookQA": "openbookqa", "ARC-Easy": "arc_easy", "ARC-Challenge": "arc_challenge"}
 SMALL_MODEL = {"SVAMP": "svamp-0.5b", "ASDiv": "asdiv-0.5b"}
 ROWS: Mapping[str, tuple[str, str]] = {
-    **{label: ("arms", name) for name, label in (BANKS | CONTROLS).items()},
+    **{label: ("arms", name) for name, label in (BANKS | CONTROLS).items() if name != "vote"},
+    "majority of the first answer and two samples": ("arms", "vote"),
     "best threshold policy of the fit side": ("families", "threshold"),
     "prior alone, its margin from the fit side": ("families", "prior"),
     "**value policy: prior and own rows**": ("families", "value"),
     "**locked: certified to hurt at most 2%**": ("arms", "heedful"),
-    "Δ compute: the procedure over samples without memory": ("matched", "compute"),
-    "Δ memory: the same over memory, at the same calls": ("matched", "memory"),
+    "Δ compute: value policy with samples only": ("matched", "compute"),
+    "Δ memory: value policy with memory only, same calls": ("matched", "memory"),
+    "value policy with both, same calls": ("matched", "both"),
 }
 """Each row's part of a report, and its name there."""
 SHIPPED = {"`number`": "number", "`number-no-logprobs`": "number-no-logprobs"}
-FAMILIES = {"best threshold policy": "threshold", "prior alone": "prior"}
+LEADS = {"prior alone": "prior", "value policy": "value"}
 
 
 def answers_table() -> str:
@@ -31,7 +33,7 @@ def answers_table() -> str:
 
 
 def answers_crossfit_table() -> str:
-    return cross_fitted(ANSWERS, FAMILIES | CROSSFIT)
+    return cross_fitted(ANSWERS)
 
 
 def shipped_prior_table() -> str:
@@ -53,7 +55,7 @@ def _shipped(name: str, study: str) -> str:
 
 
 def small_model_crossfit_table() -> str:
-    return cross_fitted(SMALL_MODEL, FAMILIES | CROSSFIT)
+    return cross_fitted(SMALL_MODEL)
 
 
 def small_model_table() -> str:
@@ -68,6 +70,11 @@ def _side_by_side(studies: Mapping[str, str]) -> str:
         arms = [_arm(found, part, name) for found in reports.values()]
         if any(arms):
             rows.append((label, *(NOT_YET if arm is None else gain(arm) for arm in arms)))
+    if any(found is not None and "matched" in found for found in reports.values()):
+        rows.append(("Δ memory − Δ compute", *map(_difference, reports.values())))
+    for label, family in LEADS.items():
+        leads = (_lead(study, family) for study in studies.values())
+        rows.append((f"{label} − the best memory in every prompt", *leads))
     return table(("", *(_head(name, found) for name, found in reports.items())), rows)
 
 
@@ -77,6 +84,22 @@ def _head(name: str, found: Fields | None) -> str:
 
 def _baseline(found: Fields | None) -> str:
     return NOT_YET if found is None else percent(found["arms"]["baseline"]["accuracy"])
+
+
+def _difference(found: Fields | None) -> str:
+    return NOT_YET if found is None else span(found["matched"]["differences"]["memory-compute"]["delta"])
+
+
+def _lead(study: str, family: str) -> str:
+    """How much more often a family of the lock is right than the best memory in every prompt."""
+    found = report(study)
+    if found is None:
+        return NOT_YET
+    data = study_data(study)
+    fitted = data.lock.fit.unlimited or data.lock.fit
+    always = {arm.name: arm for arm in main_arms(data)}[best_always(found["arms"])]
+    paired = compare(data, measure(data, family, fitted.families[family].policy).right, always.right)
+    return f"{span(asdict(paired.delta))}, p = {p_value(paired.p)}"
 
 
 def _arm(found: Fields | None, part: str, name: str) -> Fields | None:
