@@ -45,7 +45,8 @@ def test_samples_differ_in_their_seed_only_and_the_seed_of_the_study_moves_them_
 
 
 def test_a_sample_that_fails_fails_the_pass() -> None:
-    replies = iter([Decode(text="a"), RuntimeError("no"), Decode(text="a")])
+    waiting: list[Decode | Exception] = [Decode(text="a"), RuntimeError("no"), Decode(text="a")]
+    replies = iter(waiting)
 
     async def attempt() -> Attempt:
         source = VoteSource()

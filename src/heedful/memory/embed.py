@@ -45,8 +45,15 @@ class MiniLM:
         self._tokenizer.enable_truncation(MAX_TOKENS)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """One row of unit length per text, in the order of the texts."""
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        """One row of unit length per text, in the order of the texts.
+
+        A repeated text is computed once: on some processors its place in a batch moves the last digits.
+        """
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        return self._embed_distinct(list(rows))[[rows[text] for text in texts]]
+
+    def _embed_distinct(self, texts: list[str]) -> Floats:
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
         vectors = np.empty((len(tokens), WIDTH), np.float32)
 
         def fill(rows: list[int]) -> None:
