@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from heedful.evaluation.arm_results import Arm, measure
 from heedful.evaluation.study_data import StudyData, read_study_data
 from heedful.protocol.workspace import Workspace
 from heedful.report.phrases import p_value, percent, points
@@ -42,6 +43,13 @@ def newest_study(benchmark: str) -> str:
 @cache
 def study_data(study: str) -> StudyData:
     return read_study_data(Workspace(RESULTS / study))
+
+
+def family_arm(study: str, family: str) -> Arm:
+    """A family of a study's lock on the test side, as the fit side chose it without a harm limit."""
+    data = study_data(study)
+    fitted = data.lock.fit.unlimited or data.lock.fit
+    return measure(data, family, fitted.families[family].policy)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

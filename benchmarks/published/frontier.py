@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from heedful.evaluation.arm_results import measure
 from heedful.report.svg import BLUE, GREEN, GREY, ORANGE, PURPLE
 from published.cells import (
     BENCHMARKS,
@@ -12,9 +11,9 @@ from published.cells import (
     Fields,
     best_always,
     calls_of,
+    family_arm,
     known_report,
     newest_study,
-    study_data,
 )
 from published.drawing import PublishedFigure
 
@@ -71,9 +70,7 @@ def _numbers_of(benchmark: str, unit: str) -> Mapping[str, Sequence[Point]]:
 
 def _threshold(study: str, unit: str) -> tuple[float, float]:
     """The fit side's best threshold policy without a harm limit; its report does not count tokens."""
-    data = study_data(study)
-    fitted = data.lock.fit.unlimited or data.lock.fit
-    arm = measure(data, "threshold", fitted.families["threshold"].policy)
+    arm = family_arm(study, "threshold")
     return round(arm.calls if unit == "calls" else arm.tokens, 4), round(100 * arm.accuracy.value, 3)
 
 

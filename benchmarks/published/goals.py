@@ -5,7 +5,17 @@ from dataclasses import asdict
 from heedful.evaluation.arm_results import Arm, compare, main_arms, measure
 from heedful.evaluation.study_data import StudyData
 from heedful.report.phrases import p_value, percent
-from published.cells import BENCHMARKS, NOT_YET, best_always, known_report, report, span, study_data, table
+from published.cells import (
+    BENCHMARKS,
+    NOT_YET,
+    best_always,
+    family_arm,
+    known_report,
+    report,
+    span,
+    study_data,
+    table,
+)
 
 GOALS = ("≥ +8 points", "p < .001", "hurts ≤ 2%", "≤ 2 calls")
 RIVALS = {"always": "the best memory in every prompt", "vote": "vote", "compute": "samples, same procedure"}
@@ -20,8 +30,7 @@ def _row(study: str) -> tuple[str, ...]:
     if report(study) is None:
         return (f"`{study}`", *(NOT_YET,) * (len(GOALS) + len(RIVALS)))
     data = study_data(study)
-    fitted = data.lock.fit.unlimited or data.lock.fit
-    mine = measure(data, "value", fitted.families["value"].policy)
+    mine = family_arm(study, "value")
     hurts, n = mine.paired.hurts, len(data.test.base_right)
     delta = mine.paired.delta
     reached = (

@@ -8,7 +8,7 @@ from heedful.evaluation.arm_results import compare, main_arms, measure
 from heedful.priors import read_prior
 from heedful.report.phrases import p_value, percent
 from published.arms import BANKS, CONTROLS, cross_fitted
-from published.cells import NOT_YET, Fields, best_always, gain, report, span, study_data, table
+from published.cells import NOT_YET, Fields, best_always, family_arm, gain, report, span, study_data, table
 
 ANSWERS = {"OpenBookQA": "openbookqa", "ARC-Easy": "arc_easy", "ARC-Challenge": "arc_challenge"}
 SMALL_MODEL = {"SVAMP": "svamp-0.5b", "ASDiv": "asdiv-0.5b"}
@@ -96,9 +96,8 @@ def _lead(study: str, family: str) -> str:
     if found is None:
         return NOT_YET
     data = study_data(study)
-    fitted = data.lock.fit.unlimited or data.lock.fit
     always = {arm.name: arm for arm in main_arms(data)}[best_always(found["arms"])]
-    paired = compare(data, measure(data, family, fitted.families[family].policy).right, always.right)
+    paired = compare(data, family_arm(study, family).right, always.right)
     return f"{span(asdict(paired.delta))}, p = {p_value(paired.p)}"
 
 
